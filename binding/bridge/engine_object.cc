@@ -1,0 +1,307 @@
+#include "bridge/engine_object.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "bridge/errors.h"
+#include "bridge/promise_task.h"
+#include "bridge/requests.h"
+
+namespace tokenloop {
+namespace {
+
+const Failure kClosed = {"engine_closed", 503, "", "The engine is closed."};
+
+// Shared by the closures of one engine object. JavaScript thread.
+struct EngineHandle {
+  Environment& environment;
+  std::shared_ptr<Engine> engine;
+  std::shared_ptr<EventChannel> channel;
+  Napi::ObjectReference closing;  // the promise of the first close()
+};
+
+using Handle = std::shared_ptr<EngineHandle>;
+
+Napi::Value Throw(Napi::Env env, const Failure& failure) {
+  ToError(env, failure).ThrowAsJavaScriptException();
+  return env.Undefined();
+}
+
+// A task that runs on the engine's prompt thread.
+class PromptTask : public PromiseTask {
+ public:
+  using PromiseTask::PromiseTask;
+
+  // JavaScript thread.
+  static Napi::Value Start(const std::shared_ptr<PromptTask>& task, Engine& engine) {
+    task->Begin();
+    // The raw pointer is safe: the environment keeps the task until it has settled, which happens after this job ran.
+    PromptTask* raw = task.get();
+    const bool posted = engine.Post([raw](const Model* model) {
+      raw->model_ = model;
+      raw->Run();
+    });
+    if (!posted) task->RunFailed(kClosed);
+    return task->promise();
+  }
+
+ protected:
+  std::optional<Failure> Execute() override {
+    if (model_ == nullptr) return kClosed;
+    try {
+      return Work(*model_);
+    } catch (const std::exception& error) {
+      return Failure{"internal_error", 500, "", error.what()};
+    }
+  }
+  virtual std::optional<Failure> Work(const Model& model) = 0;
+
+ private:
+  const Model* model_ = nullptr;
+};
+
+class TokenizeTask : public PromptTask {
+ public:
+  TokenizeTask(Napi::Env env, std::string text, bool add_special, bool parse_special)
+      : PromptTask(env), text_(std::move(text)), add_special_(add_special), parse_special_(parse_special) {}
+
+ protected:
+  std::optional<Failure> Work(const Model& model) override {
+    tokens_ = model.Tokenize(text_, add_special_, parse_special_);
+    return std::nullopt;
+  }
+  void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
+    Napi::Int32Array array = Napi::Int32Array::New(env, tokens_.size());
+    std::copy(tokens_.begin(), tokens_.end(), array.Data());
+    deferred.Resolve(array);
+  }
+
+ private:
+  const std::string text_;
+  const bool add_special_;
+  const bool parse_special_;
+  std::vector<llama_token> tokens_;
+};
+
+class ApplyTemplateTask : public PromptTask {
+ public:
+  ApplyTemplateTask(Napi::Env env, std::string messages) : PromptTask(env), messages_(std::move(messages)) {}
+
+ protected:
+  std::optional<Failure> Work(const Model& model) override {
+    auto rendered = model.templates().Render(messages_);
+    if (!rendered) return rendered.failure();
+    text_ = rendered.value().Text();
+    return std::nullopt;
+  }
+  void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
+    deferred.Resolve(Napi::String::New(env, text_));
+  }
+
+ private:
+  const std::string messages_;
+  std::string text_;
+};
+
+class CloseTask : public PromiseTask {
+ public:
+  CloseTask(Napi::Env env, Handle handle) : PromiseTask(env), handle_(std::move(handle)) {}
+
+ protected:
+  std::optional<Failure> Execute() override {
+    handle_->engine->Close();
+    return std::nullopt;
+  }
+  void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
+    handle_->environment.Drop(handle_->engine);
+    handle_->channel->Close();
+    deferred.Resolve(env.Undefined());
+  }
+
+ private:
+  const Handle handle_;
+};
+
+Napi::Value Submit(const Handle& handle, const Napi::CallbackInfo& info) {
+  auto spec = ReadRequest(info[0]);
+  if (info.Env().IsExceptionPending()) return info.Env().Undefined();
+  if (!spec) return Throw(info.Env(), spec.failure());
+  auto id = handle->engine->Submit(std::move(spec.value()));
+  if (!id) return Throw(info.Env(), id.failure());
+  handle->environment.AddActive();  // released when its last event is delivered
+  return Napi::Number::New(info.Env(), id.value());
+}
+
+Napi::Value Cancel(const Handle& handle, const Napi::CallbackInfo& info) {
+  if (info[0].IsNumber()) handle->engine->Cancel(info[0].As<Napi::Number>().Uint32Value());
+  return info.Env().Undefined();
+}
+
+Napi::Value ReadStats(const Handle& handle, const Napi::CallbackInfo& info) {
+  const Stats stats = handle->engine->stats();
+  Napi::Object object = Napi::Object::New(info.Env());
+  const auto set = [&](const char* name, auto value) { object.Set(name, static_cast<double>(value)); };
+  set("queued", stats.queued);
+  set("prefilling", stats.prefilling);
+  set("decoding", stats.decoding);
+  set("finished", stats.finished);
+  set("cancelled", stats.cancelled);
+  set("failed", stats.failed);
+  set("sequences", stats.sequences);
+  set("cellsUsed", stats.cells_used);
+  set("cells", stats.cells);
+  set("steps", stats.steps);
+  set("promptTokens", stats.prompt_tokens);
+  set("generatedTokens", stats.generated_tokens);
+  set("sharedSteps", stats.shared_steps);
+  set("peakSequences", stats.peak_sequences);
+  set("preemptions", stats.preemptions);
+  set("decodeMs", stats.decode_ms);
+  set("sampleMs", stats.sample_ms);
+  set("loopMs", stats.loop_ms);
+  return object;
+}
+
+Napi::Value Tokenize(const Handle& handle, const Napi::CallbackInfo& info) {
+  if (!info[0].IsString() || !info[1].IsBoolean() || !info[2].IsBoolean()) {
+    return Throw(info.Env(), {"invalid_request", 400, "text", "tokenize takes (string, boolean, boolean)."});
+  }
+  const auto task = std::make_shared<TokenizeTask>(info.Env(), info[0].As<Napi::String>().Utf8Value(),
+                                                   info[1].As<Napi::Boolean>().Value(),
+                                                   info[2].As<Napi::Boolean>().Value());
+  return PromptTask::Start(task, *handle->engine);
+}
+
+Napi::Value ApplyTemplate(const Handle& handle, const Napi::CallbackInfo& info) {
+  if (!info[0].IsString()) {
+    return Throw(info.Env(), {"invalid_request", 400, "messages", "applyTemplate takes a JSON text."});
+  }
+  const auto task = std::make_shared<ApplyTemplateTask>(info.Env(), info[0].As<Napi::String>().Utf8Value());
+  return PromptTask::Start(task, *handle->engine);
+}
+
+Napi::Value Close(const Handle& handle, const Napi::CallbackInfo& info) {
+  if (handle->closing.IsEmpty()) {
+    const auto task = std::make_shared<CloseTask>(info.Env(), handle);
+    handle->closing = Napi::Persistent(task->promise().As<Napi::Object>());
+    task->StartThread();
+  }
+  return handle->closing.Value();
+}
+
+Napi::Object InfoObject(Napi::Env env, const ModelInfo& info) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("description", info.description);
+  object.Set("name", info.name);
+  object.Set("parameters", static_cast<double>(info.parameters));
+  object.Set("size", static_cast<double>(info.size));
+  object.Set("vocabSize", info.vocab_size);
+  object.Set("trainingContext", info.training_context);
+  object.Set("contextSize", info.context_size);
+  object.Set("parallel", info.parallel);
+  object.Set("batchSize", info.batch_size);
+  object.Set("chatTemplate", info.chat_template);
+  return object;
+}
+
+class LoadTask : public PromiseTask {
+ public:
+  LoadTask(Napi::Env env, EngineConfig config, const Napi::Function& on_events, const Napi::Value& on_progress)
+      : PromiseTask(env), config_(std::move(config)), on_events_(Napi::Persistent(on_events)) {
+    if (on_progress.IsFunction()) on_progress_ = Napi::Persistent(on_progress.As<Napi::Function>());
+    reports_ = !on_progress_.IsEmpty();
+  }
+
+  void Cancel() { cancelled_ = true; }
+
+ protected:
+  std::optional<Failure> Execute() override {
+    auto model = Model::Load(config_, [this](float fraction) { return Report(fraction); });
+    if (!model) return model.failure();
+    model_ = std::move(model.value());
+    return std::nullopt;
+  }
+
+  void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
+    const auto channel = std::make_shared<EventChannel>(environment(), on_events_.Value());
+    const auto engine = std::make_shared<Engine>(std::move(model_), config_, channel);
+    if (!engine->Start()) {
+      deferred.Reject(ToError(env, {"out_of_memory", 500, "", "No native thread could be started."}).Value());
+      return;
+    }
+    deferred.Resolve(MakeEngineObject(env, engine, channel));
+  }
+
+  void RequestStop() override { Cancel(); }
+
+ private:
+  // Load thread. At most one report waits for the JavaScript thread; it reads the newest value.
+  bool Report(float fraction) {
+    progress_ = fraction;
+    if (reports_ && !report_waits_.exchange(true)) {
+      environment().Post([this](Napi::Env env) {
+        report_waits_ = false;
+        on_progress_.Call({Napi::Number::New(env, progress_)});
+        if (env.IsExceptionPending()) {
+          const Napi::Error error = env.GetAndClearPendingException();
+          napi_fatal_exception(env, error.Value());
+        }
+      });
+    }
+    return !cancelled_;
+  }
+
+  const EngineConfig config_;
+  Napi::FunctionReference on_events_;
+  Napi::FunctionReference on_progress_;
+  bool reports_ = false;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> report_waits_{false};
+  std::atomic<float> progress_{0};
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace
+
+Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engine,
+                              const std::shared_ptr<EventChannel>& channel) {
+  Environment& environment = Environment::Of(env);
+  environment.Keep(engine);
+  const auto handle = std::make_shared<EngineHandle>(EngineHandle{environment, engine, channel, {}});
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("info", InfoObject(env, engine->info()));
+  const auto method = [&](const char* name, Napi::Value (*function)(const Handle&, const Napi::CallbackInfo&)) {
+    object.Set(name, Napi::Function::New(
+                         env, [handle, function](const Napi::CallbackInfo& info) { return function(handle, info); },
+                         name));
+  };
+  method("submit", Submit);
+  method("cancel", Cancel);
+  method("stats", ReadStats);
+  method("tokenize", Tokenize);
+  method("applyTemplate", ApplyTemplate);
+  method("close", Close);
+  return object;
+}
+
+Napi::Value LoadModel(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  auto config = ReadLoadOptions(info[0]);
+  if (env.IsExceptionPending()) return env.Undefined();
+  if (!config) return Throw(env, config.failure());
+  if (!info[1].IsFunction()) {
+    return Throw(env, {"invalid_request", 400, "onEvents", "'onEvents' must be a function."});
+  }
+  const auto task = std::make_shared<LoadTask>(env, std::move(config.value()), info[1].As<Napi::Function>(), info[2]);
+  Napi::Object load = Napi::Object::New(env);
+  load.Set("promise", task->promise());
+  const std::weak_ptr<LoadTask> weak = task;
+  load.Set("cancel", Napi::Function::New(env, [weak](const Napi::CallbackInfo&) {
+             if (const auto running = weak.lock()) running->Cancel();
+           }));
+  task->StartThread();
+  return load;
+}
+
+}  // namespace tokenloop

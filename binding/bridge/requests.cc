@@ -1,0 +1,70 @@
+#include "bridge/requests.h"
+
+#include <limits>
+#include <utility>
+
+#include "bridge/fields.h"
+
+namespace tokenloop {
+namespace {
+
+constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
+constexpr double kFloatMax = std::numeric_limits<float>::max();
+// llama.cpp's tokenizer counts bytes in an int32.
+constexpr size_t kPromptBytes = size_t{1} << 30;
+
+}  // namespace
+
+Result<EngineConfig> ReadLoadOptions(const Napi::Value& value) {
+  Fields fields(value);
+  EngineConfig config;
+  config.model = fields.String("model");
+  config.context_size = static_cast<uint32_t>(fields.Integer("contextSize", 0, 1 << 24));
+  config.parallel = static_cast<uint32_t>(fields.Integer("parallel", 1, 256));
+  config.batch_size = static_cast<uint32_t>(fields.Integer("batchSize", 1, 1 << 16));
+  config.micro_batch_size = static_cast<uint32_t>(fields.Integer("microBatchSize", 1, 1 << 16));
+  config.threads = static_cast<uint32_t>(fields.Integer("threads", 0, 512));
+  config.threads_batch = static_cast<uint32_t>(fields.Integer("threadsBatch", 0, 512));
+  config.gpu_layers = static_cast<int32_t>(fields.Integer("gpuLayers", -1, 100000));
+  config.queue_size = static_cast<uint32_t>(fields.Integer("queueSize", 0, 1000000));
+  config.step_target_ms = fields.Number("stepTargetMs", 0.001, 60000);
+  config.mmap = fields.Boolean("mmap");
+  config.mlock = fields.Boolean("mlock");
+  config.chat_template = fields.String("chatTemplate");
+  if (fields.failure()) return *fields.failure();
+  return config;
+}
+
+Result<RequestSpec> ReadRequest(const Napi::Value& value) {
+  Fields fields(value);
+  RequestSpec spec;
+  spec.messages = fields.OptionalString("messages");
+  spec.prompt = fields.OptionalString("prompt");
+  if (spec.messages.has_value() == spec.prompt.has_value()) fields.Refuse("messages", "given, or else 'prompt'");
+  if (spec.messages.value_or("").size() > kPromptBytes) fields.Refuse("messages", "shorter than 1 GiB");
+  if (spec.prompt.value_or("").size() > kPromptBytes) fields.Refuse("prompt", "shorter than 1 GiB");
+  spec.max_tokens = static_cast<int32_t>(fields.Integer("maxTokens", -1, kInt32Max));
+  spec.stop = fields.NonEmptyStrings("stop");
+  Fields sampling(fields.Object("sampling"));
+  SamplingParams& params = spec.sampling;
+  params.temperature = static_cast<float>(sampling.Number("temperature", 0, kFloatMax));
+  params.top_k = static_cast<int32_t>(sampling.Integer("top_k", 0, kInt32Max));
+  params.top_p = static_cast<float>(sampling.Number("top_p", 0, 1));
+  params.min_p = static_cast<float>(sampling.Number("min_p", 0, 1));
+  params.typical_p = static_cast<float>(sampling.Number("typical_p", 0, 1));
+  params.repeat_penalty = static_cast<float>(sampling.Number("repeat_penalty", 1e-6, kFloatMax));
+  params.frequency_penalty = static_cast<float>(sampling.Number("frequency_penalty", -kFloatMax, kFloatMax));
+  params.presence_penalty = static_cast<float>(sampling.Number("presence_penalty", -kFloatMax, kFloatMax));
+  params.repeat_last_n = static_cast<int32_t>(sampling.Integer("repeat_last_n", -1, 1 << 20));
+  params.mirostat = static_cast<int32_t>(sampling.Integer("mirostat", 0, 2));
+  params.mirostat_tau = static_cast<float>(sampling.Number("mirostat_tau", 0, kFloatMax));
+  params.mirostat_eta = static_cast<float>(sampling.Number("mirostat_eta", 0, kFloatMax));
+  const int64_t seed = sampling.Integer("seed", -1, std::numeric_limits<uint32_t>::max());
+  if (seed >= 0) params.seed = static_cast<uint32_t>(seed);
+  params.logit_bias = sampling.BiasPairs("logit_bias");
+  if (fields.failure()) return *fields.failure();
+  if (sampling.failure()) return *sampling.failure();
+  return spec;
+}
+
+}  // namespace tokenloop

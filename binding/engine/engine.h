@@ -1,0 +1,69 @@
+// An engine: one model, one loop thread, one prompt thread. The public face of engine/ towards the bridge.
+//
+// Threads: Start, Submit and StopAndJoin are called on the owner's (JavaScript) thread, StopAndJoin also from a closing
+// thread or at exit; Cancel and stats from anywhere. Events leave on the loop thread through the sink.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "engine/loop.h"
+#include "engine/model.h"
+#include "engine/process.h"
+#include "engine/thread.h"
+#include "engine/types.h"
+
+namespace tokenloop {
+
+class Engine : public Stoppable {
+ public:
+  // Work for the prompt thread. Gets nullptr when the engine closed before it was its turn.
+  using Job = std::function<void(const Model*)>;
+
+  Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::shared_ptr<EventSink> sink);
+  ~Engine() override;
+
+  // Starts the threads. False when the system has none to give.
+  bool Start();
+
+  // Queues a request and returns its admission id, 1..2^31-1. Fails with "queue_full" (429), "engine_closed" (503).
+  Result<uint32_t> Submit(RequestSpec spec);
+  // By admission id, in any state; unknown ids are ignored.
+  void Cancel(uint32_t id);
+  // False when the engine is closed; then `job` was not taken.
+  bool Post(Job job);
+  Stats stats() const { return loop_.Snapshot(); }
+  const ModelInfo& info() const { return info_; }
+
+  // Gives every request its last event and joins both threads. Idempotent; concurrent calls wait for the first.
+  void StopAndJoin() override;
+  // StopAndJoin, then frees the model and its memory. What is left answers with "engine_closed".
+  void Close();
+
+ private:
+  void RunPromptThread();
+  PreparedPrompt Prepare(const Request& request) const;
+
+  std::unique_ptr<Model> model_;  // null once closed
+  const std::shared_ptr<EventSink> sink_;
+  const ModelInfo info_;
+  const uint32_t most_live_;  // waiting and running
+  TokenLoop loop_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  std::unordered_map<uint32_t, std::shared_ptr<Request>> live_;
+  uint32_t last_id_ = 0;
+  bool closed_ = false;
+
+  std::mutex join_mutex_;
+  Thread loop_thread_;
+  Thread prompt_thread_;
+};
+
+}  // namespace tokenloop

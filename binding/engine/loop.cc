@@ -1,0 +1,404 @@
+#include "engine/loop.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "engine/result_json.h"
+
+namespace tokenloop {
+namespace {
+
+double Milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+// Cells kept free per running answer when a new request is admitted: without them a full cache would preempt the
+// newcomer a few tokens later.
+constexpr uint32_t kAdmissionReserve = 32;
+
+}  // namespace
+
+TokenLoop::TokenLoop(Model& model, const EngineConfig& config, EventSink& sink,
+                     std::function<void(uint32_t)> on_finished)
+    : model_(model),
+      context_(model.context()),
+      memory_(llama_get_memory(model.context())),
+      sink_(sink),
+      on_finished_(std::move(on_finished)),
+      cells_(model.info().context_size),
+      parallel_(model.info().parallel),
+      batch_size_(model.info().batch_size),
+      budget_(config.step_target_ms),
+      batch_tokens_(batch_size_),
+      batch_positions_(batch_size_),
+      batch_sequence_counts_(batch_size_, 1),
+      batch_sequences_(batch_size_),
+      batch_sequence_pointers_(batch_size_),
+      batch_outputs_(batch_size_) {
+  for (uint32_t i = 0; i < batch_size_; ++i) batch_sequence_pointers_[i] = &batch_sequences_[i];
+  for (uint32_t i = parallel_; i > 0; --i) free_sequences_.push_back(static_cast<llama_seq_id>(i - 1));
+  stats_.cells = cells_;
+  published_.cells = cells_;
+  llama_set_abort_callback(context_, ShouldAbort, this);
+}
+
+void TokenLoop::Submit(std::shared_ptr<Request> request) {
+  const std::lock_guard lock(mutex_);
+  inbox_.push_back({std::move(request), std::nullopt});
+  wake_.notify_one();
+}
+
+void TokenLoop::Ready(std::shared_ptr<Request> request, PreparedPrompt prompt) {
+  const std::lock_guard lock(mutex_);
+  inbox_.push_back({std::move(request), std::move(prompt)});
+  wake_.notify_one();
+}
+
+void TokenLoop::Wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  wake_.notify_one();
+}
+
+void TokenLoop::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  wake_.notify_one();
+}
+
+void TokenLoop::Run() {
+  while (TakeInbox()) {
+    const auto started = Clock::now();
+    RemoveCancelled();
+    Admit();
+    if (!running_.empty()) Step();
+    Forget();
+    stats_.loop_ms += Milliseconds(Clock::now() - started);
+    UpdateStats();
+    PublishEvents();
+  }
+  for (auto* list : {&preparing_, &running_}) {
+    for (const auto& request : *list) Finish(*request, FinishReason::kCancelled);
+  }
+  for (const auto& request : waiting_) Finish(*request, FinishReason::kCancelled);
+  Forget();
+  UpdateStats();
+  PublishEvents();
+}
+
+bool TokenLoop::TakeInbox() {
+  std::vector<Arrival> arrivals;
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [&] {
+      return stopping_ || woken_ || !inbox_.empty() || !running_.empty() || !waiting_.empty();
+    });
+    woken_ = false;
+    arrivals.swap(inbox_);
+  }
+  for (Arrival& arrival : arrivals) Absorb(std::move(arrival));
+  return !stopping_;
+}
+
+void TokenLoop::Absorb(Arrival arrival) {
+  Request& request = *arrival.request;
+  if (!arrival.prompt) {
+    preparing_.push_back(std::move(arrival.request));
+    return;
+  }
+  if (request.state == RequestState::kFinished) return;  // cancelled while its prompt was prepared
+  std::erase(preparing_, arrival.request);
+  PreparedPrompt& prompt = *arrival.prompt;
+  if (prompt.failure) {
+    Fail(request, *prompt.failure);
+    return;
+  }
+  const auto size = static_cast<uint32_t>(prompt.tokens.size());
+  if (size > cells_) {
+    Fail(request, {"context_length_exceeded", 400, "messages",
+                   "This engine's context size is " + std::to_string(cells_) + " tokens, but the prompt has " +
+                       std::to_string(size) + " tokens."});
+    return;
+  }
+  request.tokens = std::move(prompt.tokens);
+  request.prompt_size = size;
+  request.sampler = std::move(prompt.sampler);
+  request.stops = std::move(prompt.stops);
+  request.output.emplace(request.stops);
+  request.state = RequestState::kWaiting;
+  events_.push_back({request.id, EventKind::kPrompt, static_cast<int32_t>(size), {}});
+  waiting_.push_back(std::move(arrival.request));
+}
+
+void TokenLoop::RemoveCancelled() {
+  const auto remove = [&](const std::shared_ptr<Request>& request) {
+    if (request->cancelled.load(std::memory_order_relaxed)) Finish(*request, FinishReason::kCancelled);
+  };
+  std::for_each(preparing_.begin(), preparing_.end(), remove);
+  std::for_each(waiting_.begin(), waiting_.end(), remove);
+  std::for_each(running_.begin(), running_.end(), remove);
+  Forget();
+}
+
+void TokenLoop::Admit() {
+  while (!waiting_.empty() && !free_sequences_.empty()) {
+    Request& request = *waiting_.front();
+    if (!running_.empty()) {
+      // First come, first served: a large request is not overtaken, so it cannot starve.
+      uint64_t committed = UsedCells() + request.tokens.size();
+      for (const auto& other : running_) committed += other->pending() + kAdmissionReserve;
+      if (committed > cells_) return;
+    }
+    request.sequence = free_sequences_.back();
+    free_sequences_.pop_back();
+    request.state = RequestState::kPrefilling;
+    if (request.admitted == 0) request.admitted = next_admission_++;
+    if (request.first_decode == Clock::time_point{}) request.first_decode = Clock::now();
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+void TokenLoop::Step() {
+  std::vector<SequenceView> views;
+  views.reserve(running_.size());
+  uint32_t decoding = 0;
+  for (const auto& request : running_) {
+    const bool decodes = request->state == RequestState::kDecoding;
+    decoding += decodes ? 1 : 0;
+    views.push_back({request->pending(), request->cached, decodes, request->admitted});
+  }
+  const uint32_t used = UsedCells();
+  const StepPlan plan = PlanStep(views, {batch_size_, budget_.Tokens(decoding), cells_ - std::min(used, cells_)});
+
+  if (plan.shares.empty()) {
+    // The oldest request is alone and has filled the cache.
+    Finish(*running_.front(), FinishReason::kLength);
+    return;
+  }
+  for (const size_t index : plan.preempted) Preempt(*running_[index]);
+
+  entries_ = FillBatch(plan);
+  const auto started = Clock::now();
+  const int32_t status = Decode();
+  const auto decoded = Clock::now();
+  ++stats_.steps;
+  stats_.decode_ms += Milliseconds(decoded - started);
+
+  if (status == 0) {
+    uint32_t tokens = 0;
+    uint32_t answering = 0;
+    for (const BatchEntry& entry : entries_) {
+      tokens += entry.tokens;
+      entry.request->cached += entry.tokens;
+      if (entry.request->state == RequestState::kPrefilling) stats_.prompt_tokens += entry.tokens;
+      answering += entry.request->state == RequestState::kDecoding ? 1 : 0;
+    }
+    if (tokens > answering) budget_.Observe(tokens, Milliseconds(decoded - started));
+    if (entries_.size() > 1) ++stats_.shared_steps;
+    stats_.peak_sequences = std::max(stats_.peak_sequences, static_cast<uint32_t>(entries_.size()));
+    SampleOutputs(entries_);
+    stats_.sample_ms += Milliseconds(Clock::now() - decoded);
+    return;
+  }
+
+  Resynchronise(entries_);
+  if (status == 2) return;  // aborted: those cancelled leave before the next step
+  if (status == 1) {
+    // No room although the count said so (a cache with a layout of its own): make room and try again.
+    const auto youngest = std::max_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+      return a.request->admitted < b.request->admitted;
+    });
+    if (entries_.size() > 1) {
+      Preempt(*youngest->request);
+    } else {
+      Finish(*youngest->request, FinishReason::kLength);
+    }
+    return;
+  }
+  for (const BatchEntry& entry : entries_) {
+    Fail(*entry.request, {"decode_failed", 500, "", "llama_decode failed with status " + std::to_string(status) + "."});
+  }
+}
+
+std::vector<TokenLoop::BatchEntry> TokenLoop::FillBatch(const StepPlan& plan) {
+  std::vector<BatchEntry> entries;
+  entries.reserve(plan.shares.size());
+  size_t at = 0;
+  for (const StepPlan::Share& share : plan.shares) {
+    Request& request = *running_[share.index];
+    const bool last = share.tokens == request.pending();
+    for (uint32_t i = 0; i < share.tokens; ++i, ++at) {
+      batch_tokens_[at] = request.tokens[request.cached + i];
+      batch_positions_[at] = static_cast<llama_pos>(request.cached + i);
+      batch_sequences_[at] = request.sequence;
+      batch_outputs_[at] = last && i + 1 == share.tokens ? 1 : 0;
+    }
+    entries.push_back({&request, share.tokens, last ? static_cast<int32_t>(at) - 1 : -1});
+  }
+  return entries;
+}
+
+int32_t TokenLoop::Decode() {
+  int32_t n_tokens = 0;
+  for (const BatchEntry& entry : entries_) n_tokens += static_cast<int32_t>(entry.tokens);
+  const llama_batch batch = {n_tokens,
+                             batch_tokens_.data(),
+                             nullptr,
+                             batch_positions_.data(),
+                             batch_sequence_counts_.data(),
+                             batch_sequence_pointers_.data(),
+                             batch_outputs_.data()};
+  try {
+    const int32_t status = llama_decode(context_, batch);
+    if (status == 0) llama_synchronize(context_);
+    return status;
+  } catch (const std::exception&) {
+    return -3;
+  }
+}
+
+// After an aborted or failed decode: earlier parts of the batch may be in the cache, the rest is not.
+void TokenLoop::Resynchronise(const std::vector<BatchEntry>& entries) {
+  for (const BatchEntry& entry : entries) {
+    const llama_pos last = llama_memory_seq_pos_max(memory_, entry.request->sequence);
+    entry.request->cached = static_cast<uint32_t>(last + 1);
+  }
+}
+
+void TokenLoop::SampleOutputs(const std::vector<BatchEntry>& entries) {
+  for (const BatchEntry& entry : entries) {
+    Request& request = *entry.request;
+    if (entry.output < 0 || request.cancelled.load(std::memory_order_relaxed)) continue;
+    if (request.state == RequestState::kPrefilling) {
+      request.state = RequestState::kDecoding;
+      if (request.first_token == Clock::time_point{}) request.first_token = Clock::now();
+    }
+    if (request.spec.max_tokens == 0) {
+      Finish(request, FinishReason::kLength);
+      continue;
+    }
+    const float* logits = llama_get_logits_ith(context_, entry.output);
+    const llama_token token = logits == nullptr ? LLAMA_TOKEN_NULL : request.sampler->Sample(logits, candidates_);
+    if (token == LLAMA_TOKEN_NULL) {
+      Fail(request, {"invalid_logits", 500, "", "The model's logits are not numbers, or every token is banned."});
+      continue;
+    }
+    Append(request, token);
+  }
+}
+
+void TokenLoop::Append(Request& request, llama_token token) {
+  request.sampler->Accept(token);
+  request.tokens.push_back(token);
+  ++stats_.generated_tokens;
+
+  Event event = {request.id, EventKind::kDelta, 1, {}};
+  std::optional<FinishReason> reason;
+  if (llama_vocab_is_eog(model_.vocab(), token)) {
+    reason = FinishReason::kStop;
+  } else {
+    piece_.clear();
+    model_.AppendPiece(token, piece_);
+    if (request.output->Push(piece_, event.text)) {
+      reason = FinishReason::kStop;
+    } else if (request.spec.max_tokens >= 0 && request.generated() >= static_cast<uint32_t>(request.spec.max_tokens)) {
+      reason = FinishReason::kLength;
+    } else if (request.tokens.size() > cells_) {
+      reason = FinishReason::kLength;  // the token has no cell to be decoded into
+    }
+  }
+  events_.push_back(std::move(event));
+  if (reason) Finish(request, *reason);
+}
+
+void TokenLoop::Preempt(Request& request) {
+  llama_memory_seq_rm(memory_, request.sequence, -1, -1);
+  free_sequences_.push_back(request.sequence);
+  request.sequence = -1;
+  request.cached = 0;
+  request.state = RequestState::kWaiting;
+  ++stats_.preemptions;
+  const auto it = std::find_if(running_.begin(), running_.end(), [&](const auto& r) { return r.get() == &request; });
+  // It was admitted before all that wait.
+  const auto place = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& other) {
+    return other->admitted == 0 || other->admitted > request.admitted;
+  });
+  waiting_.insert(place, *it);
+}
+
+void TokenLoop::Finish(Request& request, FinishReason reason) {
+  if (request.state == RequestState::kFinished) return;
+  if (request.output) {
+    std::string rest;
+    // Text that was held back may complete a stop string at the very end; then it is that which ended the answer.
+    if (request.output->Finish(rest) && reason == FinishReason::kLength) reason = FinishReason::kStop;
+    if (!rest.empty()) events_.push_back({request.id, EventKind::kDelta, 0, std::move(rest)});
+  }
+  ++(reason == FinishReason::kCancelled ? stats_.cancelled : stats_.finished);
+  Release(request);
+  events_.push_back({request.id, EventKind::kFinished, static_cast<int32_t>(reason), ResultJson(request)});
+}
+
+void TokenLoop::Fail(Request& request, const Failure& failure) {
+  if (request.state == RequestState::kFinished) return;
+  ++stats_.failed;
+  Release(request);
+  events_.push_back({request.id, EventKind::kFailed, 0, FailureJson(failure)});
+}
+
+void TokenLoop::Release(Request& request) {
+  if (request.holds_sequence()) {
+    llama_memory_seq_rm(memory_, request.sequence, -1, -1);
+    free_sequences_.push_back(request.sequence);
+    request.sequence = -1;
+  }
+  request.cached = 0;
+  request.state = RequestState::kFinished;
+  on_finished_(request.id);
+}
+
+void TokenLoop::Forget() {
+  const auto finished = [](const auto& request) { return request->state == RequestState::kFinished; };
+  std::erase_if(preparing_, finished);
+  std::erase_if(waiting_, finished);
+  // Preempted requests are in waiting_ now.
+  std::erase_if(running_, [](const auto& request) { return !request->holds_sequence(); });
+}
+
+void TokenLoop::PublishEvents() {
+  if (events_.empty()) return;
+  sink_.Publish(events_);
+  events_.clear();
+}
+
+uint32_t TokenLoop::UsedCells() const {
+  uint32_t used = 0;
+  for (const auto& request : running_) used += request->cached;
+  return used;
+}
+
+void TokenLoop::UpdateStats() {
+  stats_.queued = static_cast<uint32_t>(preparing_.size() + waiting_.size());
+  stats_.decoding = static_cast<uint32_t>(std::count_if(
+      running_.begin(), running_.end(), [](const auto& request) { return request->state == RequestState::kDecoding; }));
+  stats_.prefilling = static_cast<uint32_t>(running_.size()) - stats_.decoding;
+  stats_.sequences = static_cast<uint32_t>(running_.size());
+  stats_.cells_used = UsedCells();
+  const std::lock_guard lock(stats_mutex_);
+  published_ = stats_;
+}
+
+Stats TokenLoop::Snapshot() const {
+  const std::lock_guard lock(stats_mutex_);
+  return published_;
+}
+
+bool TokenLoop::ShouldAbort(void* data) {
+  const auto* self = static_cast<const TokenLoop*>(data);
+  if (self->stopping_.load(std::memory_order_relaxed)) return true;
+  if (self->entries_.empty()) return false;
+  return std::all_of(self->entries_.begin(), self->entries_.end(), [](const BatchEntry& entry) {
+    return entry.request->cancelled.load(std::memory_order_relaxed);
+  });
+}
+
+}  // namespace tokenloop

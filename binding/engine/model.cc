@@ -1,0 +1,189 @@
+#include "engine/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <new>
+
+#include "common.h"
+#include "engine/process.h"
+
+namespace tokenloop {
+namespace {
+
+constexpr uint32_t kDefaultContext = 8192;
+
+// What llama.cpp would answer with an abort or a bare NULL.
+std::optional<Failure> CheckFile(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::u8path(path);
+  const auto status = std::filesystem::status(file, error);
+  if (error || !std::filesystem::exists(status)) {
+    return Failure{"model_not_found", 404, "model", "There is no model file at " + path};
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    return Failure{"invalid_model", 400, "model", "Not a file: " + path};
+  }
+  std::ifstream stream(file, std::ios::binary);
+  char magic[4] = {};
+  if (!stream.read(magic, sizeof magic)) {
+    return Failure{"invalid_model", 400, "model", "The model file cannot be read: " + path};
+  }
+  if (std::memcmp(magic, "GGUF", sizeof magic) != 0) {
+    return Failure{"invalid_model", 400, "model", "Not a GGUF file (its first bytes are not \"GGUF\"): " + path};
+  }
+  return std::nullopt;
+}
+
+std::string Metadata(const llama_model* model, const char* key) {
+  std::vector<char> buffer(1024);
+  const int32_t length = llama_model_meta_val_str(model, key, buffer.data(), buffer.size());
+  return length > 0 ? std::string(buffer.data()) : std::string();
+}
+
+struct ProgressCall {
+  const Model::Progress& progress;
+  bool cancelled = false;
+};
+
+bool OnProgress(float fraction, void* data) {
+  auto* call = static_cast<ProgressCall*>(data);
+  if (!call->progress(fraction)) call->cancelled = true;
+  return !call->cancelled;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Progress& progress) {
+  InitialiseProcess();
+  if (auto failure = CheckFile(config.model)) return *failure;
+
+  const LogCapture log;
+  const auto with_log = [&](std::string message) {
+    if (!log.text().empty()) message += "\n" + log.text();
+    return message;
+  };
+  ProgressCall call{progress};
+  try {
+    llama_model_params params = llama_model_default_params();
+    params.n_gpu_layers = config.gpu_layers;
+    params.load_mode = config.mlock  ? (config.mmap ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MLOCK)
+                       : config.mmap ? LLAMA_LOAD_MODE_MMAP
+                                     : LLAMA_LOAD_MODE_NONE;
+    params.progress_callback = OnProgress;
+    params.progress_callback_user_data = &call;
+
+    std::unique_ptr<Model> model(new Model);
+    model->model_.reset(llama_model_load_from_file(config.model.c_str(), params));
+    // The callback's answer is lost on the way out of llama.cpp, so the flag tells a cancelled load from a failed one.
+    if (call.cancelled) return Failure{"load_cancelled", 499, "", "The load was cancelled."};
+    if (!model->model_) {
+      return Failure{"model_load_failed", 500, "model", with_log("llama.cpp could not load " + config.model)};
+    }
+    if (!llama_model_has_decoder(model->model_.get()) || llama_model_has_encoder(model->model_.get())) {
+      return Failure{"invalid_model", 400, "model", "Only decoder models can chat; this one has an encoder."};
+    }
+    auto context = model->CreateContext(config);
+    if (!context) {
+      Failure failure = context.failure();
+      failure.message = with_log(failure.message);
+      return failure;
+    }
+    auto templates = ChatTemplates::Create(model->model_.get(), config.chat_template);
+    if (!templates) return templates.failure();
+    model->templates_ = std::move(templates.value());
+    model->info_.chat_template = model->templates_->source();
+    if (!progress(1.0f)) return Failure{"load_cancelled", 499, "", "The load was cancelled."};
+    return model;
+  } catch (const std::bad_alloc&) {
+    return Failure{"out_of_memory", 500, "model", "Not enough memory to load " + config.model};
+  } catch (const std::exception& error) {
+    return Failure{"model_load_failed", 500, "model", with_log(std::string("llama.cpp: ") + error.what())};
+  }
+}
+
+Result<bool> Model::CreateContext(const EngineConfig& config) {
+  const llama_model* model = model_.get();
+  const auto training = static_cast<uint32_t>(std::max(0, llama_model_n_ctx_train(model)));
+
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = config.context_size > 0 ? config.context_size
+                 : training > 0          ? std::min(training, kDefaultContext)
+                                         : kDefaultContext;
+  params.n_seq_max = config.parallel;
+  params.n_batch = std::min(config.batch_size, params.n_ctx);
+  params.n_batch = std::max(params.n_batch, config.parallel);  // every sequence must get its token in one step
+  params.n_ubatch = std::min(config.micro_batch_size, params.n_batch);
+  params.kv_unified = true;
+  params.no_perf = true;
+  const auto cores = static_cast<uint32_t>(std::max(1, common_cpu_get_num_math()));
+  const uint32_t threads = config.threads > 0 ? config.threads : cores;
+  const uint32_t threads_batch = config.threads_batch > 0 ? config.threads_batch : threads;
+  params.n_threads = static_cast<int32_t>(threads);
+  params.n_threads_batch = static_cast<int32_t>(threads_batch);
+
+  context_.reset(llama_init_from_model(model_.get(), params));
+  if (!context_) {
+    return Failure{"out_of_memory", 500, "contextSize",
+                   "llama.cpp could not create a context of " + std::to_string(params.n_ctx) + " cells"};
+  }
+
+  // Without pools of its own, ggml starts its threads anew for every graph.
+  ggml_threadpool_params pool_params = ggml_threadpool_params_default(static_cast<int>(threads));
+  pool_.reset(ggml_threadpool_new(&pool_params));
+  if (threads_batch != threads) {
+    ggml_threadpool_params batch_params = ggml_threadpool_params_default(static_cast<int>(threads_batch));
+    batch_params.paused = true;
+    pool_batch_.reset(ggml_threadpool_new(&batch_params));
+  }
+  if (pool_) llama_attach_threadpool(context_.get(), pool_.get(), pool_batch_ ? pool_batch_.get() : pool_.get());
+
+  char description[256] = {};
+  llama_model_desc(model, description, sizeof description);
+  info_.description = description;
+  info_.name = Metadata(model, "general.name");
+  info_.parameters = llama_model_n_params(model);
+  info_.size = llama_model_size(model);
+  info_.vocab_size = static_cast<uint32_t>(llama_vocab_n_tokens(vocab()));
+  info_.training_context = training;
+  info_.context_size = llama_n_ctx(context_.get());
+  info_.parallel = llama_n_seq_max(context_.get());
+  info_.batch_size = llama_n_batch(context_.get());
+  return true;
+}
+
+Model::~Model() {
+  if (context_ && pool_) llama_detach_threadpool(context_.get());
+}
+
+std::vector<llama_token> Model::Tokenize(const std::string& text, bool add_special, bool parse_special) const {
+  const auto length = static_cast<int32_t>(text.size());
+  // A token stands for at least one byte, save those that the vocabulary adds around the text.
+  std::vector<llama_token> tokens(text.size() + 4);
+  const int32_t count = llama_tokenize(vocab(), text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                                       add_special, parse_special);
+  if (count >= 0) {
+    tokens.resize(static_cast<size_t>(count));
+    return tokens;
+  }
+  tokens.resize(static_cast<size_t>(-static_cast<int64_t>(count)));
+  llama_tokenize(vocab(), text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), add_special,
+                 parse_special);
+  return tokens;
+}
+
+void Model::AppendPiece(llama_token token, std::string& out) const {
+  char buffer[256];
+  const int32_t length = llama_token_to_piece(vocab(), token, buffer, sizeof buffer, 0, false);
+  if (length >= 0) {
+    out.append(buffer, static_cast<size_t>(length));
+    return;
+  }
+  std::string piece(static_cast<size_t>(-length), '\0');
+  llama_token_to_piece(vocab(), token, piece.data(), -length, 0, false);
+  out += piece;
+}
+
+}  // namespace tokenloop

@@ -1,0 +1,75 @@
+// One request on its way through the engine.
+//
+// Cancel table (state × what happens). Every cell ends in exactly one last event; test/engine/cancel.test.ts goes
+// through it.
+//
+//   state       | cancel(id)                          | engine stops        | failure
+//   ------------+-------------------------------------+---------------------+-------------------------------------
+//   preparing   | leaves at the loop's next turn; the | finished(cancelled) | failed: template or prompt error
+//               | prompt thread's result is dropped   |                     |
+//   waiting     | leaves at the loop's next turn      | finished(cancelled) | -
+//   prefilling  | the running decode is aborted if    | decode aborted,     | failed: llama_decode failed, and only
+//               | all its requests are cancelled (CPU)| finished(cancelled) | the requests of that batch
+//               | else leaves before the next step    |                     |
+//   decoding    | as prefilling                       | as prefilling       | as prefilling; also logits not numbers
+//   finished    | no effect: the id is not live       | -                   | -
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/types.h"
+#include "llama.h"
+#include "sampling/sampler.h"
+#include "text/output_text.h"
+
+namespace tokenloop {
+
+using Clock = std::chrono::steady_clock;
+
+enum class RequestState { kPreparing, kWaiting, kPrefilling, kDecoding, kFinished };
+
+// What the prompt thread makes of a request, handed over whole: written before, read after the hand-over.
+struct PreparedPrompt {
+  std::vector<llama_token> tokens;
+  std::vector<std::string> stops;  // the request's own and the format's
+  std::unique_ptr<Sampler> sampler;
+  std::optional<Failure> failure;
+};
+
+struct Request {
+  Request(uint32_t request_id, RequestSpec request_spec)
+      : id(request_id), spec(std::move(request_spec)), submitted(Clock::now()) {}
+
+  // Fixed at submission; read by any thread.
+  const uint32_t id;
+  const RequestSpec spec;
+  const Clock::time_point submitted;
+
+  // Set by any thread, never cleared.
+  std::atomic<bool> cancelled{false};
+
+  // Everything below belongs to the loop thread.
+  RequestState state = RequestState::kPreparing;
+  std::vector<llama_token> tokens;  // prompt, then what was generated
+  uint32_t prompt_size = 0;
+  uint32_t cached = 0;  // tokens whose KV cells this request holds; tokens[cached..] is pending
+  llama_seq_id sequence = -1;
+  uint64_t admitted = 0;
+  std::unique_ptr<Sampler> sampler;
+  std::optional<OutputText> output;
+  std::vector<std::string> stops;
+  Clock::time_point first_decode{};
+  Clock::time_point first_token{};
+
+  uint32_t generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_size; }
+  uint32_t pending() const { return static_cast<uint32_t>(tokens.size()) - cached; }
+  bool holds_sequence() const { return sequence >= 0; }
+};
+
+}  // namespace tokenloop

@@ -1,0 +1,45 @@
+#include "engine/result_json.h"
+
+#include "nlohmann/json.hpp"
+
+namespace tokenloop {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double MillisecondsBetween(Clock::time_point from, Clock::time_point to) {
+  if (from == Clock::time_point{} || to == Clock::time_point{}) return 0;
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+// Messages may quote bytes of a file or a template: whatever is not UTF-8 is replaced, never thrown about.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+std::string ResultJson(const Request& request) {
+  const auto now = Clock::now();
+  const bool started = request.first_decode != Clock::time_point{};
+  const bool answered = request.first_token != Clock::time_point{};
+  Json json = {
+      {"prompt_tokens", request.prompt_size},
+      {"cached_tokens", 0},
+      {"completion_tokens", request.generated()},
+      {"seed", request.sampler ? request.sampler->seed() : 0},
+      {"queue_ms", MillisecondsBetween(request.submitted, started ? request.first_decode : now)},
+      {"prompt_ms", MillisecondsBetween(request.first_decode, answered ? request.first_token : now)},
+      {"predicted_ms", MillisecondsBetween(request.first_token, now)},
+  };
+  if (request.output && request.output->matched_stop() >= 0) {
+    json["stop"] = request.stops[static_cast<size_t>(request.output->matched_stop())];
+  }
+  return Dump(json);
+}
+
+std::string FailureJson(const Failure& failure) {
+  Json json = {{"code", failure.code}, {"status", failure.status}, {"param", nullptr}, {"message", failure.message}};
+  if (!failure.param.empty()) json["param"] = failure.param;
+  return Dump(json);
+}
+
+}  // namespace tokenloop

@@ -1,0 +1,119 @@
+// Plain data that crosses between the engine's threads and the bridge. Knows neither llama.h nor napi.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tokenloop {
+
+// An error as a value: `code` is stable, `status` is the HTTP status it maps to, `param` names the request field or is
+// empty.
+struct Failure {
+  std::string code;
+  int status = 500;
+  std::string param;
+  std::string message;
+};
+
+template <typename T>
+class Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}
+  Result(Failure failure) : state_(std::move(failure)) {}
+  explicit operator bool() const { return state_.index() == 0; }
+  T& value() { return std::get<0>(state_); }
+  const Failure& failure() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<T, Failure> state_;
+};
+
+// The sampling rows of the option table (src/options.ts), by the same names and with the same defaults.
+struct SamplingParams {
+  float temperature = 0.8f;
+  int32_t top_k = 40;
+  float top_p = 0.95f;
+  float min_p = 0.05f;
+  float typical_p = 1.0f;
+  float repeat_penalty = 1.0f;
+  float frequency_penalty = 0.0f;
+  float presence_penalty = 0.0f;
+  int32_t repeat_last_n = 64;
+  int32_t mirostat = 0;
+  float mirostat_tau = 5.0f;
+  float mirostat_eta = 0.1f;
+  std::optional<uint32_t> seed;  // absent: drawn
+  std::vector<std::pair<int32_t, float>> logit_bias;
+};
+
+struct RequestSpec {
+  // Exactly one of the two.
+  std::optional<std::string> messages;  // JSON array, for the chat template
+  std::optional<std::string> prompt;    // raw text, special tokens parsed
+  int32_t max_tokens = -1;              // -1: until the context is full
+  std::vector<std::string> stop;
+  SamplingParams sampling;
+};
+
+struct EngineConfig {
+  std::string model;
+  uint32_t context_size = 0;
+  uint32_t parallel = 8;
+  uint32_t batch_size = 2048;
+  uint32_t micro_batch_size = 512;
+  uint32_t threads = 0;
+  uint32_t threads_batch = 0;
+  int32_t gpu_layers = -1;
+  uint32_t queue_size = 512;
+  double step_target_ms = 50;
+  bool mmap = true;
+  bool mlock = false;
+  std::string chat_template;
+};
+
+enum class FinishReason : int32_t { kStop = 0, kLength = 1, kCancelled = 2 };
+
+enum class EventKind : int32_t { kPrompt = 0, kDelta = 1, kFinished = 2, kFailed = 3 };
+
+// One record of the event channel; the values are described in src/native.ts.
+struct Event {
+  uint32_t request = 0;
+  EventKind kind = EventKind::kDelta;
+  int32_t value = 0;
+  std::string text;  // well-formed UTF-8
+};
+
+// Where the loop sends what happened. Called on the loop thread, at most once per step.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void Publish(std::span<const Event> events) = 0;
+};
+
+struct Stats {
+  uint32_t queued = 0;
+  uint32_t prefilling = 0;
+  uint32_t decoding = 0;
+  uint64_t finished = 0;
+  uint64_t cancelled = 0;
+  uint64_t failed = 0;
+  uint32_t sequences = 0;
+  uint32_t cells_used = 0;
+  uint32_t cells = 0;
+  uint64_t steps = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t generated_tokens = 0;
+  uint64_t shared_steps = 0;
+  uint32_t peak_sequences = 0;
+  uint64_t preemptions = 0;
+  double decode_ms = 0;
+  double sample_ms = 0;
+  double loop_ms = 0;
+};
+
+}  // namespace tokenloop

@@ -1,0 +1,197 @@
+import { AbortError, EngineClosedError, fromNative } from "./errors.js";
+import { createHandler, type FetchHandler } from "./http/handler.js";
+import { type EngineParts, loadParts } from "./load.js";
+import type { LoadOptions } from "./load-options.js";
+import {
+  loadNative,
+  type NativeAddon,
+  type NativeBuildInfo,
+  type NativeModelInfo,
+  type NativeStats,
+} from "./native.js";
+import { ChunkBuilder } from "./openai/chunks.js";
+import { foldChunks } from "./openai/fold.js";
+import { toNativeRequest } from "./openai/map.js";
+import type {
+  ChatCompletionCreateParams,
+  ChatCompletionCreateParamsNonStreaming,
+  ChatCompletionCreateParamsStreaming,
+} from "./openai/params.js";
+import type { ChatCompletion, ChatCompletionMessageParam } from "./openai/types.js";
+import { validateRequest } from "./openai/validate.js";
+import { findPackageRoot } from "./package-root.js";
+import { Run } from "./run.js";
+import { ChatCompletionStream } from "./stream.js";
+
+/** The loaded model, and what it was loaded with. */
+export interface EngineInfo extends NativeModelInfo {
+  /** Id that answers carry. */
+  id: string;
+  /** Path of the GGUF file. */
+  path: string;
+  /** When it was loaded: Unix time in seconds. */
+  created: number;
+  /** llama.cpp's build, devices and instruction sets. */
+  build: NativeBuildInfo;
+}
+
+export interface RequestOptions {
+  /** Aborting it ends the request with one AbortError, once the engine has let go of it. */
+  signal?: AbortSignal | null | undefined;
+}
+
+/** The part of OpenAI's client that an engine offers under the same names. */
+export interface Chat {
+  readonly completions: Completions;
+}
+
+/**
+ * Creates a chat completion. With `stream: true` it resolves once the prompt is accepted, with the chunks to come;
+ * without, it resolves with the whole answer.
+ *
+ * Errors: BadRequestError (400, `param` names the field; code "context_length_exceeded" when the prompt does not fit),
+ * RateLimitError (429, the queue is full), EngineClosedError (503), AbortError (the signal), InternalError (500).
+ */
+export interface Completions {
+  create(params: ChatCompletionCreateParamsNonStreaming, options?: RequestOptions): Promise<ChatCompletion>;
+  create(params: ChatCompletionCreateParamsStreaming, options?: RequestOptions): Promise<ChatCompletionStream>;
+  create(
+    params: ChatCompletionCreateParams,
+    options?: RequestOptions,
+  ): Promise<ChatCompletion | ChatCompletionStream>;
+}
+
+/** One loaded model and its token loop, inside this process. */
+export class Engine {
+  readonly chat: Chat;
+  readonly info: EngineInfo;
+  /**
+   * A Web-standard handler (Request in, Response out) that can also stand in for `fetch` in any OpenAI client. Bound:
+   * it can be passed around alone.
+   */
+  readonly fetch: FetchHandler;
+
+  readonly #parts: EngineParts;
+  readonly #fingerprint: string;
+  #closing: Promise<void> | undefined;
+
+  /** @internal Engines come from `Engine.load`. */
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    const { native, build, modelId, path } = parts;
+    this.info = { ...native.info, id: modelId, path, created: Math.floor(Date.now() / 1000), build };
+    const version = findPackageRoot()?.version ?? "0.0.0";
+    this.#fingerprint = `tokenloop-${version}-llama.cpp-b${build.llamaBuild}`;
+
+    const create = (params: ChatCompletionCreateParams, options?: RequestOptions) => this.#create(params, options);
+    // One function under three signatures: which one holds is decided by `stream`, as in #create.
+    this.chat = { completions: { create: create as Completions["create"] } };
+    this.fetch = createHandler({
+      info: this.info,
+      create: (body, signal) => this.#create(body, { signal }),
+      isClosed: () => this.#closing !== undefined,
+    });
+  }
+
+  /**
+   * Loads a model, off the JavaScript thread.
+   *
+   * Errors: BadRequestError (an option is unknown or out of range, `param` names it), NativeLoadError (the addon is
+   * missing), ModelLoadError (the file is missing or no model; `path` names it), AbortError (the signal).
+   */
+  static load(options: LoadOptions): Promise<Engine> {
+    return loadEngine(loadNative, options);
+  }
+
+  /** Counters of the token loop, now. @throws {EngineClosedError} after close(). */
+  stats(): NativeStats {
+    this.#assertOpen();
+    return this.#native(() => this.#parts.native.stats());
+  }
+
+  /** Tokens of a text, without special ones. @throws {EngineClosedError} after close(). */
+  async tokenize(text: string): Promise<Int32Array> {
+    this.#assertOpen();
+    return this.#settle(this.#native(() => this.#parts.native.tokenize(text, false, false)));
+  }
+
+  /**
+   * The prompt that the chat template makes of these messages.
+   *
+   * @throws {BadRequestError} param "messages".
+   * @throws {EngineClosedError} after close().
+   */
+  async applyTemplate(messages: ChatCompletionMessageParam[]): Promise<string> {
+    this.#assertOpen();
+    const request = validateRequest({ messages });
+    return this.#settle(this.#native(() => this.#parts.native.applyTemplate(JSON.stringify(request.messages))));
+  }
+
+  /**
+   * Ends what runs (each request gets an EngineClosedError), stops the token loop and frees the model. Idempotent:
+   * later calls return the same promise.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const { native, router } = this.#parts;
+    for (const sink of router.sinks()) if (sink instanceof Run) sink.engineCloses();
+    try {
+      await native.close();
+    } catch (error) {
+      throw fromNative(error);
+    } finally {
+      // The addon has given each request its last event by now; nobody may hang, should one be missing.
+      router.failAll(new EngineClosedError("The engine was closed while the request ran."));
+    }
+  }
+
+  async #create(params: unknown, options: RequestOptions = {}): Promise<ChatCompletion | ChatCompletionStream> {
+    const signal = options.signal ?? undefined;
+    if (signal?.aborted) throw new AbortError(signal.reason);
+    this.#assertOpen();
+    const request = validateRequest(params);
+    const { native, router } = this.#parts;
+    const chunks = new ChunkBuilder({
+      model: this.info.id,
+      fingerprint: this.#fingerprint,
+      includeUsage: request.includeUsage || !request.stream,
+    });
+    const run = new Run(native, router, toNativeRequest(request, this.info.vocabSize), chunks, signal);
+    await run.started;
+    const stream = new ChatCompletionStream(run);
+    return request.stream ? stream : foldChunks(stream);
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw new EngineClosedError();
+  }
+
+  #native<Result>(call: () => Result): Result {
+    try {
+      return call();
+    } catch (error) {
+      throw fromNative(error);
+    }
+  }
+
+  async #settle<Result>(promise: Promise<Result>): Promise<Result> {
+    try {
+      return await promise;
+    } catch (error) {
+      throw fromNative(error);
+    }
+  }
+}
+
+/** @internal `Engine.load` through an addon of the caller's choice, for tests. */
+export async function loadEngine(addon: () => NativeAddon, options: LoadOptions): Promise<Engine> {
+  return new Engine(await loadParts(addon, options));
+}

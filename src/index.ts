@@ -1,0 +1,23 @@
+export { type Chat, type Completions, Engine, type EngineInfo, type RequestOptions } from "./engine.js";
+export {
+  AbortError,
+  BadRequestError,
+  EngineClosedError,
+  type ErrorBody,
+  InternalError,
+  ModelLoadError,
+  NativeLoadError,
+  NotFoundError,
+  RateLimitError,
+  TokenloopError,
+  toErrorBody,
+} from "./errors.js";
+export type { FetchHandler } from "./http/handler.js";
+export { type NodeListener, toNodeListener } from "./http/node.js";
+export type { EngineOptions, LoadOptions } from "./load-options.js";
+export type { NativeBuildInfo as BuildInfo, NativeModelInfo as ModelInfo, NativeStats as EngineStats } from "./native.js";
+export { limits } from "./openai/limits.js";
+export type * from "./openai/params.js";
+export type * from "./openai/types.js";
+export { engineOptions, type OptionRow, samplingOptions } from "./options.js";
+export type { ChatCompletionStream } from "./stream.js";

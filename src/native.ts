@@ -1,0 +1,216 @@
+/**
+ * The one typed contract of the addon. Everything that crosses between TypeScript and C++ is named here and nowhere
+ * else; test/native/contract.test.ts checks that the addon exports exactly this.
+ *
+ * Threads: every function here is called on the JavaScript thread and returns without waiting for the model. Results
+ * come back through promises, or through `onEvents`.
+ */
+export interface NativeAddon {
+  /** Versions and compiled-in backends. */
+  buildInfo(): NativeBuildInfo;
+  /**
+   * Starts to load a model on a native thread. `onEvents` then belongs to the engine: it is called on the JavaScript
+   * thread with everything that happened to the engine's requests since the last call.
+   */
+  loadModel(
+    options: NativeLoadOptions,
+    onEvents: NativeEventHandler,
+    onProgress: ((fraction: number) => void) | undefined,
+  ): NativeLoad;
+}
+
+export interface NativeBuildInfo {
+  /** llama.cpp's build number, e.g. 10679. */
+  llamaBuild: number;
+  /** llama.cpp's commit, abbreviated. */
+  llamaCommit: string;
+  /** ggml devices found at run time, e.g. `["CPU"]` or `["CUDA0", "CPU"]`. */
+  devices: string[];
+  /** llama.cpp's own line on instruction sets in use. */
+  systemInfo: string;
+  /** Whether the addon was compiled with AddressSanitizer. */
+  sanitized: boolean;
+}
+
+export interface NativeLoadOptions {
+  /** Path of the GGUF file. */
+  model: string;
+  /** KV cells shared by all sequences; 0 takes min(the model's training context, 8192). */
+  contextSize: number;
+  /** Sequences decoded at the same time, 1..256. */
+  parallel: number;
+  /** llama.cpp's n_batch: most tokens in one llama_decode. */
+  batchSize: number;
+  /** llama.cpp's n_ubatch: most tokens in one graph. */
+  microBatchSize: number;
+  /** Threads for decoding; 0 takes one per physical core. */
+  threads: number;
+  /** Threads for prompt processing; 0 takes `threads`. */
+  threadsBatch: number;
+  /** Layers on the GPU; -1 takes all. */
+  gpuLayers: number;
+  /** Requests that may wait; one more is refused. */
+  queueSize: number;
+  /** Milliseconds that a step with prompt tokens should take while others decode. */
+  stepTargetMs: number;
+  /** Map the file instead of reading it. */
+  mmap: boolean;
+  /** Keep the model's pages in RAM. */
+  mlock: boolean;
+  /** Jinja template that replaces the model's own; "" keeps the model's. */
+  chatTemplate: string;
+}
+
+export interface NativeLoad {
+  promise: Promise<NativeEngine>;
+  /** Ends the load; the promise then rejects with code "load_cancelled". No effect once it has settled. */
+  cancel(): void;
+}
+
+export interface NativeEngine {
+  readonly info: NativeModelInfo;
+  /**
+   * Queues a request and returns its admission id (1..2^31-1, never one that is still live). Throws synchronously with
+   * code "queue_full" (status 429), "engine_closed" (503) or "invalid_request" (400, with `param`). Everything later,
+   * also a template or prompt error, comes as an event.
+   */
+  submit(request: NativeRequest): number;
+  /**
+   * Cancels by admission id, in any state. The request's last event is then `Finished` with reason "cancelled"; its KV
+   * cells are free by then. Unknown or finished ids are ignored.
+   */
+  cancel(id: number): void;
+  stats(): NativeStats;
+  /** Tokenises on a native thread. Rejects with code "engine_closed". */
+  tokenize(text: string, addSpecial: boolean, parseSpecial: boolean): Promise<Int32Array>;
+  /** Renders the chat template for a JSON array of messages. Rejects with code "invalid_messages" (400). */
+  applyTemplate(messages: string): Promise<string>;
+  /**
+   * Cancels what runs (each request gets its last event first), joins the loop, frees the model. Idempotent: later calls
+   * return the same promise.
+   */
+  close(): Promise<void>;
+}
+
+export interface NativeModelInfo {
+  /** llama.cpp's description, e.g. "qwen3 0.6B Q4_0". */
+  description: string;
+  /** `general.name` of the GGUF, "" when absent. */
+  name: string;
+  parameters: number;
+  /** Bytes of all tensors. */
+  size: number;
+  vocabSize: number;
+  trainingContext: number;
+  /** KV cells in the unified cache (after llama.cpp's padding). */
+  contextSize: number;
+  parallel: number;
+  batchSize: number;
+  chatTemplate: string;
+}
+
+/** Exactly one of `messages` and `prompt` is set. */
+export interface NativeRequest {
+  /** JSON array of OpenAI messages, for the chat template. User text in it never becomes a control token. */
+  messages?: string;
+  /** Raw text, tokenised with special tokens parsed. */
+  prompt?: string;
+  /** Most tokens to generate, ≥ 0; -1 generates until the context is full. */
+  maxTokens: number;
+  /** Stop strings, none empty. The text never contains one, nor any part of one that ended it. */
+  stop: string[];
+  sampling: NativeSampling;
+}
+
+/** One field per row of the option table (src/options.ts), by the same name. */
+export interface NativeSampling {
+  temperature: number;
+  top_k: number;
+  top_p: number;
+  min_p: number;
+  typical_p: number;
+  repeat_penalty: number;
+  frequency_penalty: number;
+  presence_penalty: number;
+  repeat_last_n: number;
+  mirostat: number;
+  mirostat_tau: number;
+  mirostat_eta: number;
+  /** 0..2^32-1; -1 draws one. */
+  seed: number;
+  /** Pairs: token id, bias (±Infinity allowed: -Infinity bans the token). */
+  logit_bias: Float64Array;
+}
+
+/** Kinds of event record. */
+export const NativeEvent = {
+  /** The prompt is tokenised; value = prompt tokens. Once per request, first. */
+  Prompt: 0,
+  /** Text was generated; value = tokens it covers (0 possible at the end: held back text). Always well-formed. */
+  Delta: 1,
+  /** Last event; value = reason (see `finishReasons`); text = JSON of NativeResult. */
+  Finished: 2,
+  /** Last event; text = JSON of NativeFailure. */
+  Failed: 3,
+} as const;
+
+/** Int32 fields of one record, in order: request, choice, kind, value, text start, text end (UTF-16 units). */
+export const recordSize = 6;
+
+/** Values of a Finished record. */
+export const finishReasons = ["stop", "length", "cancelled"] as const;
+export type NativeFinishReason = (typeof finishReasons)[number];
+
+/** All text since the last call in one string, and the records that point into it. */
+export type NativeEventHandler = (text: string, records: Int32Array) => void;
+
+export interface NativeResult {
+  prompt_tokens: number;
+  cached_tokens: number;
+  completion_tokens: number;
+  /** The seed that was used. */
+  seed: number;
+  /** The stop string that ended it, if one did. */
+  stop?: string;
+  /** Milliseconds from admission to the first decode of its prompt, for its prompt, for its tokens. */
+  queue_ms: number;
+  prompt_ms: number;
+  predicted_ms: number;
+}
+
+export interface NativeFailure {
+  code: string;
+  status: number;
+  param: string | null;
+  message: string;
+}
+
+export interface NativeStats {
+  /** Requests by state. */
+  queued: number;
+  prefilling: number;
+  decoding: number;
+  /** Requests that reached their last event, by how. */
+  finished: number;
+  cancelled: number;
+  failed: number;
+  /** Sequences that hold KV cells now. */
+  sequences: number;
+  cellsUsed: number;
+  cells: number;
+  /** llama_decode calls, and tokens in them. */
+  steps: number;
+  promptTokens: number;
+  generatedTokens: number;
+  /** Steps that decoded two or more sequences, and most sequences in one step. */
+  sharedSteps: number;
+  peakSequences: number;
+  /** Requests whose cells were taken back and that were computed again. */
+  preemptions: number;
+  /** Milliseconds in llama_decode, in sampling, in the whole loop while it had work. */
+  decodeMs: number;
+  sampleMs: number;
+  loopMs: number;
+}
+
+export { loadNative } from "./load-native.js";

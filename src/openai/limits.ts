@@ -1,0 +1,20 @@
+/** Bounds of a request. More than that is a 400 that names the field. */
+export const limits = {
+  /** Messages in one request. */
+  messages: 10_000,
+  /** Parts in one message's content. */
+  contentParts: 10_000,
+  /** Calls in one assistant message. */
+  toolCalls: 128,
+  /** Stop strings (OpenAI's number), and UTF-16 units in one. */
+  stops: 4,
+  stopLength: 1_000,
+  /** Entries of logit_bias. */
+  logitBias: 1_024,
+  /** Objects and arrays inside each other, counted from the body itself. */
+  depth: 64,
+  /** Values in the whole body, counted with repetition: an object that is referred to twice counts twice. */
+  values: 2_000_000,
+  /** Bytes of an HTTP body. */
+  bodyBytes: 16 * 1024 * 1024,
+} as const;

@@ -1,0 +1,36 @@
+import { BadRequestError } from "../errors.js";
+import type { NativeRequest, NativeSampling } from "../native.js";
+import { samplingOptions } from "../options.js";
+import type { ValidRequest } from "./validate.js";
+
+/**
+ * The native request: defaults from the option table, and what only the loaded model can tell.
+ *
+ * @throws {BadRequestError} param "logit_bias": a token id beyond the vocabulary.
+ */
+export function toNativeRequest(request: ValidRequest, vocabSize: number): NativeRequest {
+  for (const [id] of request.logitBias) {
+    if (id >= vocabSize) {
+      throw new BadRequestError(
+        `Invalid key in 'logit_bias': token ${id} is beyond the vocabulary of ${vocabSize} tokens.`,
+        "logit_bias",
+      );
+    }
+  }
+  const options = Object.fromEntries(
+    samplingOptions.map((row) => [row.name, request.sampling[row.name] ?? row.default]),
+  ) as Omit<NativeSampling, "logit_bias">;
+  return {
+    messages: JSON.stringify(request.messages),
+    maxTokens: request.maxTokens,
+    stop: request.stop,
+    sampling: { ...options, seed: toSeed(options.seed), logit_bias: Float64Array.from(request.logitBias.flat()) },
+  };
+}
+
+/** -1 draws a seed; every other integer becomes one of 32 bits. */
+function toSeed(seed: number): number {
+  if (seed === -1) return -1;
+  const modulus = 2 ** 32;
+  return ((seed % modulus) + modulus) % modulus;
+}

@@ -1,0 +1,66 @@
+import type { samplingOptions } from "../options.js";
+import type { ChatCompletionMessageParam } from "./types.js";
+
+/** The sampling options of the option table; ranges and defaults are there (src/options.ts). */
+export type SamplingParams = {
+  [Name in (typeof samplingOptions)[number]["name"]]?: number | null | undefined;
+};
+
+/** Fields that OpenAI knows and that are accepted without effect; src/openai/fields.ts says why. */
+export interface HarmlessParams {
+  user?: string | undefined;
+  safety_identifier?: string | null | undefined;
+  metadata?: { [key: string]: string } | null | undefined;
+  store?: boolean | null | undefined;
+  prompt_cache_key?: string | null | undefined;
+  prompt_cache_retention?: "in_memory" | "24h" | null | undefined;
+  service_tier?: "auto" | "default" | null | undefined;
+}
+
+/** Fields that are accepted in their neutral value only, until there is more to them. */
+export interface NeutralParams {
+  n?: 1 | null | undefined;
+  logprobs?: false | null | undefined;
+  top_logprobs?: null | undefined;
+  tools?: never[] | null | undefined;
+  tool_choice?: "none" | "auto" | null | undefined;
+  parallel_tool_calls?: boolean | null | undefined;
+  response_format?: { type: "text" } | null | undefined;
+  modalities?: "text"[] | null | undefined;
+  verbosity?: "medium" | null | undefined;
+  reasoning_effort?: null | undefined;
+}
+
+export interface ChatCompletionStreamOptions {
+  /** Adds a last chunk with the usage. */
+  include_usage?: boolean | undefined;
+  include_obfuscation?: false | undefined;
+}
+
+export interface ChatCompletionCreateParamsBase extends SamplingParams, HarmlessParams, NeutralParams {
+  /** At least one. */
+  messages: ChatCompletionMessageParam[];
+  /** Any value: an engine has one model, and the answer carries its id. */
+  model?: string | null | undefined;
+  /** Most tokens to generate, ≥ 1; default: until the context is full. With both limits the smaller one holds. */
+  max_completion_tokens?: number | null | undefined;
+  /** @deprecated OpenAI's older name of max_completion_tokens. */
+  max_tokens?: number | null | undefined;
+  /** Up to four strings that end the answer; the answer does not contain them. */
+  stop?: string | string[] | null | undefined;
+  /** Token id to a value from -100 to 100 that is added to its logit. */
+  logit_bias?: Record<string, number> | null | undefined;
+  stream?: boolean | null | undefined;
+  /** Only with `stream: true`. */
+  stream_options?: ChatCompletionStreamOptions | null | undefined;
+}
+
+export interface ChatCompletionCreateParamsNonStreaming extends ChatCompletionCreateParamsBase {
+  stream?: false | null | undefined;
+}
+
+export interface ChatCompletionCreateParamsStreaming extends ChatCompletionCreateParamsBase {
+  stream: true;
+}
+
+export type ChatCompletionCreateParams = ChatCompletionCreateParamsNonStreaming | ChatCompletionCreateParamsStreaming;

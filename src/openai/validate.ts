@@ -1,0 +1,124 @@
+import { BadRequestError } from "../errors.js";
+import { type SamplingOptionName, samplingOptions } from "../options.js";
+import { didYouMean } from "../suggest.js";
+import { harmlessFields, pendingFields } from "./fields.js";
+import { toTemplateMessages } from "./messages.js";
+import { checkSize, isObject, type PlainObject, toPlain } from "./plain.js";
+import { knownFields } from "./request-schema.js";
+import { schemaError } from "./schema-error.js";
+import { validate } from "./validator.generated.js";
+
+/** A request after every check that needs no model. */
+export interface ValidRequest {
+  /** For the chat template. */
+  messages: PlainObject[];
+  stream: boolean;
+  includeUsage: boolean;
+  /** -1: until the context is full. */
+  maxTokens: number;
+  stop: string[];
+  /** Only the options that were given. */
+  sampling: Partial<Record<SamplingOptionName, number>>;
+  /** Token id and bias. */
+  logitBias: [number, number][];
+}
+
+/** Fields that are only judged, never passed on: they keep their nulls. */
+const passive = new Set([...pendingFields, ...harmlessFields].map(({ name }) => name));
+
+/**
+ * Checks the body of a chat completion, all of it, before anything reaches the model. `null` means absent; `model` may
+ * name anything, for an engine has one model; of max_tokens and max_completion_tokens the smaller one holds.
+ *
+ * @throws {BadRequestError} with `param` naming the top-level field.
+ */
+export function validateRequest(body: unknown): ValidRequest {
+  if (!isObject(body)) throw new BadRequestError("The request must be a JSON object.", null, "invalid_type");
+  checkSize(body);
+  const fields = ownFields(body);
+
+  const data: PlainObject = Object.create(null);
+  for (const [name, value] of fields) data[name] = passive.has(name) ? value : toPlain(value);
+  if (!validate(data)) {
+    const error = validate.errors?.at(-1);
+    if (error === undefined) throw new BadRequestError("The request is invalid.", null);
+    throw schemaError(error, data);
+  }
+  refusePending(fields);
+
+  const stream = data.stream === true;
+  return {
+    messages: toTemplateMessages(data.messages as PlainObject[]),
+    stream,
+    includeUsage: includesUsage(data.stream_options, stream),
+    maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
+    stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
+    sampling: Object.fromEntries(
+      samplingOptions.filter(({ name }) => data[name] !== undefined).map(({ name }) => [name, data[name]]),
+    ),
+    logitBias: toLogitBias(data.logit_bias),
+  };
+}
+
+/** The request's own fields that are not null. Unknown ones are refused: a misspelt option must not be silent. */
+function ownFields(body: PlainObject): Map<string, unknown> {
+  const fields = new Map<string, unknown>();
+  for (const name of Object.keys(body)) {
+    if (!knownFields.has(name)) {
+      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+      throw new BadRequestError(
+        `Unknown parameter: '${shown}'.${didYouMean(name, knownFields)}`,
+        shown,
+        "unknown_parameter",
+      );
+    }
+    const value = body[name];
+    if (value !== null && value !== undefined) fields.set(name, value);
+  }
+  return fields;
+}
+
+function refusePending(fields: ReadonlyMap<string, unknown>): void {
+  for (const { name, neutral, accepted } of pendingFields) {
+    if (!fields.has(name) || neutral(fields.get(name))) continue;
+    throw new BadRequestError(
+      `'${name}' is not supported yet (accepted: ${accepted}).`,
+      name,
+      "unsupported_parameter",
+    );
+  }
+}
+
+function includesUsage(options: unknown, stream: boolean): boolean {
+  if (!isObject(options)) return false;
+  if (!stream) {
+    throw new BadRequestError("'stream_options' is only allowed with 'stream': true.", "stream_options");
+  }
+  if (options.include_obfuscation === true) {
+    throw new BadRequestError(
+      "'stream_options.include_obfuscation' is not supported yet (accepted: false).",
+      "stream_options",
+      "unsupported_parameter",
+    );
+  }
+  return options.include_usage === true;
+}
+
+function smallest(values: readonly unknown[]): number {
+  const given = values.filter((value) => typeof value === "number");
+  return given.length === 0 ? -1 : Math.min(...given);
+}
+
+function toLogitBias(value: unknown): [number, number][] {
+  if (!isObject(value)) return [];
+  return Object.entries(value).map(([key, bias]) => {
+    const id = Number(key);
+    if (!/^(0|[1-9]\d*)$/.test(key) || id > 0x7fffffff) {
+      throw new BadRequestError(
+        `Invalid key in 'logit_bias': expected a token id, got '${key.slice(0, 40)}'.`,
+        "logit_bias",
+      );
+    }
+    return [id, bias as number];
+  });
+}

@@ -1,0 +1,52 @@
+/**
+ * The one option table. Validation, documentation, CLI flags and the native request all come from these rows; a test
+ * holds each default against llama.cpp's own, and each sampling row has a test of its effect.
+ */
+export interface OptionRow {
+  /** Name in requests (sampling) or in `Engine.load` (engine options). */
+  readonly name: string;
+  readonly type: "number" | "integer" | "boolean" | "string";
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly default: number | boolean | string;
+  /** Long CLI flag without the dashes; absent: no flag. */
+  readonly flag?: string;
+  readonly description: string;
+}
+
+/** Sampling options of a request. Defaults are llama.cpp's (common_params_sampling), not OpenAI's. */
+export const samplingOptions = [
+  { name: "temperature", type: "number", minimum: 0, maximum: 2, default: 0.8, flag: "temperature", description: "Divides the logits; 0 takes the most likely token." },
+  { name: "top_k", type: "integer", minimum: 0, maximum: 2147483647, default: 40, flag: "top-k", description: "Keeps the k most likely tokens; 0 keeps all." },
+  { name: "top_p", type: "number", exclusiveMinimum: 0, maximum: 1, default: 0.95, flag: "top-p", description: "Keeps the smallest set of tokens whose probabilities sum to p; 1 keeps all." },
+  { name: "min_p", type: "number", minimum: 0, maximum: 1, default: 0.05, flag: "min-p", description: "Drops tokens less likely than this share of the most likely one; 0 drops none." },
+  { name: "typical_p", type: "number", exclusiveMinimum: 0, maximum: 1, default: 1, flag: "typical-p", description: "Locally typical sampling; 1 switches it off." },
+  { name: "repeat_penalty", type: "number", exclusiveMinimum: 0, maximum: 10, default: 1, flag: "repeat-penalty", description: "Divides the logit of tokens seen in the last repeat_last_n; 1 switches it off." },
+  { name: "frequency_penalty", type: "number", minimum: -2, maximum: 2, default: 0, flag: "frequency-penalty", description: "Lowers a token's logit by this for each time it was seen in the last repeat_last_n." },
+  { name: "presence_penalty", type: "number", minimum: -2, maximum: 2, default: 0, flag: "presence-penalty", description: "Lowers the logit of tokens seen at all in the last repeat_last_n." },
+  { name: "repeat_last_n", type: "integer", minimum: -1, maximum: 1048576, default: 64, flag: "repeat-last-n", description: "How many tokens the penalties look back on; 0 switches them off, -1 takes the context size." },
+  { name: "mirostat", type: "integer", minimum: 0, maximum: 2, default: 0, flag: "mirostat", description: "1 or 2 uses Mirostat of that version in place of top_k, top_p, min_p and typical_p; 0 switches it off." },
+  { name: "mirostat_tau", type: "number", minimum: 0, maximum: 100, default: 5, flag: "mirostat-tau", description: "Mirostat's target entropy." },
+  { name: "mirostat_eta", type: "number", minimum: 0, maximum: 10, default: 0.1, flag: "mirostat-eta", description: "Mirostat's learning rate." },
+  { name: "seed", type: "integer", minimum: -9007199254740991, maximum: 9007199254740991, default: -1, flag: "seed", description: "Seed of the request's own random numbers; -1 or absent draws one, any other integer is taken modulo 2^32." },
+] as const satisfies readonly OptionRow[];
+
+/** Options of `Engine.load` and of `tokenloop serve`. */
+export const engineOptions = [
+  { name: "contextSize", type: "integer", minimum: 0, maximum: 16777216, default: 0, flag: "context-size", description: "KV cells shared by all running requests; 0 takes the model's training context, at most 8192." },
+  { name: "parallel", type: "integer", minimum: 1, maximum: 256, default: 8, flag: "parallel", description: "Requests decoded at the same time." },
+  { name: "batchSize", type: "integer", minimum: 1, maximum: 65536, default: 2048, flag: "batch-size", description: "Most tokens in one llama_decode (n_batch)." },
+  { name: "microBatchSize", type: "integer", minimum: 1, maximum: 65536, default: 512, flag: "micro-batch-size", description: "Most tokens in one compute graph (n_ubatch)." },
+  { name: "threads", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads", description: "Threads for decoding; 0 takes one per physical core." },
+  { name: "threadsBatch", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads-batch", description: "Threads for prompt processing; 0 takes the value of threads." },
+  { name: "gpuLayers", type: "integer", minimum: -1, maximum: 100000, default: -1, flag: "gpu-layers", description: "Layers on the GPU; -1 takes all." },
+  { name: "queueSize", type: "integer", minimum: 0, maximum: 1000000, default: 512, flag: "queue-size", description: "Requests that may wait for a sequence; one more gets a 429." },
+  { name: "stepTargetMs", type: "number", exclusiveMinimum: 0, maximum: 60000, default: 50, flag: "step-target-ms", description: "Milliseconds a step should take at most while prompts are processed beside running answers." },
+  { name: "mmap", type: "boolean", default: true, flag: "mmap", description: "Maps the model file instead of reading it." },
+  { name: "mlock", type: "boolean", default: false, flag: "mlock", description: "Keeps the model's pages in RAM." },
+  { name: "chatTemplate", type: "string", default: "", flag: "chat-template", description: "Jinja chat template (text) that replaces the model's own." },
+] as const satisfies readonly OptionRow[];
+
+export type SamplingOptionName = (typeof samplingOptions)[number]["name"];
+export type EngineOptionName = (typeof engineOptions)[number]["name"];

@@ -1,0 +1,170 @@
+import { AbortError, EngineClosedError, fromNative, InternalError, type TokenloopError } from "./errors.js";
+import type { EventRouter, RequestSink } from "./events.js";
+import type { NativeEngine, NativeFinishReason, NativeRequest, NativeResult } from "./native.js";
+import type { ChunkBuilder } from "./openai/chunks.js";
+import type { ChatCompletionChunk } from "./openai/types.js";
+import { DeliveryQueue } from "./queue.js";
+
+/** Why the façade asked the engine to end a request. The first reason stays. */
+type Stop = { kind: "abort"; reason: unknown } | { kind: "leave" } | { kind: "close" };
+
+/**
+ * One request from submit to the addon's last event. Nothing that ends it settles before that last event, because only
+ * then its KV cells are free.
+ *
+ * | state \ event | abort | consumer leaves | engine closes | native end | native failure |
+ * |---|---|---|---|---|---|
+ * | waiting or running | cancel, drop text | cancel, drop text | (addon cancels) | finish chunk, done | error |
+ * | stopping: abort | nothing | nothing | nothing | AbortError | AbortError |
+ * | stopping: leave | nothing | nothing | nothing | done | done |
+ * | stopping: close | nothing | drop text | nothing | EngineClosedError if cut short | error |
+ * | ended | nothing | drop what is unread | nothing | (cannot happen) | (cannot happen) |
+ */
+export class Run implements RequestSink {
+  readonly #native: NativeEngine;
+  readonly #chunks: ChunkBuilder;
+  readonly #queue = new DeliveryQueue<ChatCompletionChunk>();
+  readonly #signals: AbortSignal[];
+  readonly #whenEnded: (() => void)[] = [];
+  #id = 0;
+  #stop: Stop | undefined;
+  #ended = false;
+  #begun = false;
+  #begin: { resolve(): void; reject(error: unknown): void } | undefined;
+
+  /** Aborting it aborts the request, as the caller's own signal does. */
+  readonly controller = new AbortController();
+  /** Settles with the first event: resolves once the prompt is accepted, rejects when there will be no answer. */
+  readonly started: Promise<void>;
+
+  /**
+   * @throws {AbortError} at once, with nothing submitted, when the signal is aborted already.
+   * @throws {TokenloopError} what the engine refuses: RateLimitError, EngineClosedError, BadRequestError.
+   */
+  constructor(
+    native: NativeEngine,
+    router: EventRouter,
+    request: NativeRequest,
+    chunks: ChunkBuilder,
+    signal: AbortSignal | undefined,
+  ) {
+    if (signal?.aborted) throw new AbortError(signal.reason);
+    this.#native = native;
+    this.#chunks = chunks;
+    this.#signals = signal === undefined ? [this.controller.signal] : [this.controller.signal, signal];
+    try {
+      this.#id = native.submit(request);
+    } catch (error) {
+      throw fromNative(error);
+    }
+    router.add(this.#id, this);
+    this.started = new Promise((resolve, reject) => {
+      this.#begin = { resolve, reject };
+    });
+    for (const each of this.#signals) each.addEventListener("abort", this.#onAbort);
+  }
+
+  next(): Promise<IteratorResult<ChatCompletionChunk, undefined>> {
+    return this.#queue.next();
+  }
+
+  takeReady(): ChatCompletionChunk[] {
+    return this.#queue.takeReady();
+  }
+
+  /** The consumer goes: ends the request quietly. Resolves after the last event. */
+  leave(): Promise<void> {
+    this.#queue.clear();
+    if (this.#ended) return Promise.resolve();
+    if (!this.#discards()) {
+      this.#stop = { kind: "leave" };
+      this.#cancel();
+    }
+    // The cancel may have failed, which ends it too.
+    if (this.#ended) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenEnded.push(resolve);
+    });
+  }
+
+  /** The engine is closing and will cancel this request by itself. */
+  engineCloses(): void {
+    this.#stop ??= { kind: "close" };
+  }
+
+  prompt(_tokens: number): void {
+    if (this.#stop !== undefined || this.#begun) return;
+    this.#announce();
+  }
+
+  delta(text: string, _tokens: number): void {
+    if (this.#discards() || text === "") return;
+    this.#announce();
+    this.#queue.push(this.#chunks.content(text));
+  }
+
+  finished(reason: NativeFinishReason, result: NativeResult): void {
+    if (this.#discards()) return this.#end(this.#stopError());
+    if (reason === "cancelled") {
+      return this.#end(this.#stopError() ?? new InternalError("The engine cancelled the request.", "cancelled"));
+    }
+    this.#announce();
+    for (const chunk of this.#chunks.finish(reason, result)) this.#queue.push(chunk);
+    this.#end(undefined);
+  }
+
+  failed(error: TokenloopError): void {
+    this.#end(this.#discards() ? this.#stopError() : error);
+  }
+
+  /** First chunk out, and create() returns. */
+  #announce(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#queue.push(this.#chunks.role());
+    this.#begin?.resolve();
+  }
+
+  readonly #onAbort = (event: Event): void => {
+    if (this.#ended || this.#stop !== undefined) return;
+    const signal = event.target;
+    this.#stop = { kind: "abort", reason: signal instanceof AbortSignal ? signal.reason : undefined };
+    this.#queue.clear();
+    this.#cancel();
+  };
+
+  #cancel(): void {
+    try {
+      this.#native.cancel(this.#id);
+    } catch (error) {
+      // Without a cancel there may be no last event to wait for.
+      this.failed(fromNative(error));
+    }
+  }
+
+  /** Whether nobody wants the text any more. */
+  #discards(): boolean {
+    return this.#stop !== undefined && this.#stop.kind !== "close";
+  }
+
+  #stopError(): TokenloopError | undefined {
+    if (this.#stop?.kind === "abort") return new AbortError(this.#stop.reason);
+    if (this.#stop?.kind === "close") return new EngineClosedError("The engine was closed while the request ran.");
+    return undefined;
+  }
+
+  #end(error: TokenloopError | undefined): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    for (const signal of this.#signals) signal.removeEventListener("abort", this.#onAbort);
+    if (!this.#begun && error !== undefined) {
+      // create() rejects with it; the iterator was never handed out.
+      this.#queue.close();
+      this.#begin?.reject(error);
+    } else {
+      this.#queue.close(error);
+      this.#begin?.resolve();
+    }
+    for (const resolve of this.#whenEnded.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { loadTestAddon, randomSource, type SequenceView } from "../support/test-addon.js";
+
+const addon = loadTestAddon();
+const limits = (over: Partial<{ batchSize: number; promptBudget: number; freeCells: number }> = {}) => ({
+  batchSize: 2048,
+  promptBudget: 64,
+  freeCells: 100_000,
+  ...over,
+});
+const decoding = (admitted: number, cells = 100): SequenceView => ({ pending: 1, cells, decoding: true, admitted });
+const prompt = (admitted: number, pending: number, cells = 0): SequenceView => ({ pending, cells, decoding: false, admitted });
+
+describe("planStep", () => {
+  it("has nothing to do without sequences", () => {
+    expect(addon.planStep([], limits())).toEqual({ shares: [], preempted: [] });
+  });
+
+  it("gives every decoding sequence its token first, whatever the order", () => {
+    const plan = addon.planStep([prompt(1, 500), decoding(2), decoding(3)], limits());
+    expect(plan.shares.slice(0, 2)).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
+    expect(plan.shares[2]).toEqual([0, 64]);
+  });
+
+  it("lets a prompt that is alone fill the batch", () => {
+    expect(addon.planStep([prompt(1, 5000)], limits()).shares).toEqual([[0, 2048]]);
+  });
+
+  it("shares the prompt budget evenly; what a short prompt leaves goes to the others", () => {
+    const plan = addon.planStep([prompt(1, 500), prompt(2, 10), prompt(3, 500)], limits({ promptBudget: 100 }));
+    expect(new Map(plan.shares)).toEqual(
+      new Map([
+        [1, 10],
+        [0, 45],
+        [2, 45],
+      ]),
+    );
+  });
+
+  it("never exceeds the batch, even when more sequences decode than fit", () => {
+    const plan = addon.planStep([decoding(1), decoding(2), decoding(3)], limits({ batchSize: 2 }));
+    expect(plan.shares.length).toBe(2);
+    expect(plan.preempted).toEqual([]);
+  });
+
+  it("takes back the youngest when the cells do not suffice, and never the oldest", () => {
+    const plan = addon.planStep([decoding(7, 50), decoding(3, 50), decoding(9, 50)], limits({ freeCells: 0 }));
+    expect(plan.preempted).toEqual([2]);
+    expect(new Set(plan.shares.map(([index]) => index))).toEqual(new Set([0, 1]));
+  });
+
+  it("counts what the preempted free", () => {
+    // Three need a cell each; the youngest frees none, so the next one goes too.
+    const plan = addon.planStep([decoding(1, 40), decoding(2, 40), prompt(3, 9, 0), decoding(4, 0)], limits({ freeCells: 1 }));
+    expect(plan.preempted).toEqual([3, 2, 1]);
+    expect(plan.shares).toEqual([[0, 1]]);
+  });
+
+  it("says that the last one cannot go on by an empty plan", () => {
+    expect(addon.planStep([decoding(1)], limits({ freeCells: 0 }))).toEqual({ shares: [], preempted: [] });
+    expect(addon.planStep([prompt(1, 5)], limits({ freeCells: 0 }))).toEqual({ shares: [], preempted: [] });
+  });
+
+  it("keeps its promises on random inputs", () => {
+    const random = randomSource(3);
+    const upTo = (n: number) => Math.floor(random() * n);
+    for (let round = 0; round < 5000; round++) {
+      const sequences = Array.from({ length: 1 + upTo(12) }, (_, i): SequenceView => {
+        const decodes = random() < 0.5;
+        return { pending: decodes ? 1 : 1 + upTo(300), cells: upTo(50), decoding: decodes, admitted: (i * 7919) % 101 };
+      });
+      const bounds = { batchSize: 12 + upTo(500), promptBudget: 16 + upTo(200), freeCells: upTo(60) };
+      const plan = addon.planStep(sequences, bounds);
+      const at = (index: number): SequenceView => {
+        const view = sequences[index];
+        if (!view) throw new Error(`the plan names sequence ${index}`);
+        return view;
+      };
+      const tokens = plan.shares.reduce((sum, [, n]) => sum + n, 0);
+      const freed = plan.preempted.reduce((sum, index) => sum + at(index).cells, 0);
+      const what = JSON.stringify({ sequences, bounds, plan });
+      expect(tokens <= bounds.batchSize, what).toBe(true);
+      expect(tokens <= bounds.freeCells + freed, what).toBe(true);
+      const named = [...plan.shares.map(([index]) => index), ...plan.preempted];
+      expect(new Set(named).size, what).toBe(named.length);
+      for (const [index, n] of plan.shares) expect(n >= 1 && n <= at(index).pending, what).toBe(true);
+      // All that decode and were not taken back are in the step.
+      const shared = new Set(plan.shares.map(([index]) => index));
+      sequences.forEach((view, index) => {
+        if (view.decoding && !plan.preempted.includes(index)) {
+          expect(shared.has(index) || (sequences.length === plan.preempted.length + 1 && bounds.freeCells + freed === 0), what).toBe(true);
+        }
+      });
+      // The oldest is never taken back, and the preempted are younger than all that stay.
+      const staying = sequences.map((view, index) => ({ view, index })).filter(({ index }) => !plan.preempted.includes(index));
+      expect(staying.length >= 1, what).toBe(true);
+      for (const index of plan.preempted) {
+        for (const { view } of staying) expect(at(index).admitted >= view.admitted, what).toBe(true);
+      }
+    }
+  });
+});
+
+describe("PromptBudget", () => {
+  it("follows the measured speed towards the target, and keeps a floor", () => {
+    const budget = addon.promptBudget(50);
+    const first = budget.tokens(0);
+    expect(first).toBeGreaterThanOrEqual(16);
+    for (let i = 0; i < 50; i++) budget.observe(100, 100); // 1 ms per token
+    expect(budget.tokens(0)).toBe(50);
+    expect(budget.tokens(20)).toBe(30);
+    expect(budget.tokens(1000)).toBe(16);
+    for (let i = 0; i < 50; i++) budget.observe(100, 10_000);
+    expect(budget.tokens(0)).toBe(16);
+  });
+
+  it("is not thrown off by one slow step, nor by measurements that say nothing", () => {
+    const budget = addon.promptBudget(50);
+    for (let i = 0; i < 50; i++) budget.observe(100, 10);
+    const before = budget.tokens(0);
+    budget.observe(0, 10);
+    budget.observe(10, 0);
+    expect(budget.tokens(0)).toBe(before);
+    budget.observe(100, 20);
+    expect(budget.tokens(0)).toBeGreaterThan(before / 2);
+  });
+});

@@ -1,0 +1,63 @@
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+/** tokenloop_test.node: the pure C++ parts (binding/test_addon), built beside the addon and never published. */
+export interface TestAddon {
+  utf8Holder(): { push(bytes: Buffer): Buffer; finish(): Buffer; held(): number };
+  outputText(stops: string[]): {
+    push(bytes: Buffer): { text: Buffer; stopped: boolean };
+    finish(): { text: Buffer; stopped: boolean };
+    matched(): number;
+  };
+  planStep(
+    sequences: SequenceView[],
+    limits: { batchSize: number; promptBudget: number; freeCells: number },
+  ): { shares: [index: number, tokens: number][]; preempted: number[] };
+  promptBudget(targetMs: number): { observe(tokens: number, ms: number): void; tokens(decoding: number): number };
+  controlText(controlTexts: string[]): { mark(text: string): string };
+  splitMarked(text: string): string[];
+}
+
+export interface SequenceView {
+  pending: number;
+  cells: number;
+  decoding: boolean;
+  admitted: number;
+}
+
+export function loadTestAddon(): TestAddon {
+  const path = process.env.TOKENLOOP_TEST_NATIVE ?? fileURLToPath(new URL("../../build/test/tokenloop_test.node", import.meta.url));
+  return createRequire(import.meta.url)(path) as TestAddon;
+}
+
+/** Every way to cut `bytes` into pieces, if there are few; otherwise one cut at every place, byte by byte, and whole. */
+export function* chunkings(bytes: Buffer): Generator<Buffer[]> {
+  const size = bytes.length;
+  if (size <= 12) {
+    for (let mask = 0; mask < 1 << Math.max(0, size - 1); mask++) {
+      const pieces: Buffer[] = [];
+      let start = 0;
+      for (let i = 1; i <= size; i++) {
+        if (i === size || (mask >> (i - 1)) & 1) {
+          pieces.push(bytes.subarray(start, i));
+          start = i;
+        }
+      }
+      yield pieces;
+    }
+    return;
+  }
+  for (let cut = 0; cut <= size; cut++) yield [bytes.subarray(0, cut), bytes.subarray(cut)];
+  yield Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
+}
+
+/** A small seeded generator, so that a failing property can be run again. */
+export function randomSource(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
