@@ -1,4 +1,4 @@
-import { AbortError, EngineClosedError, fromNative } from "./errors.js";
+import { AbortError, BadRequestError, EngineClosedError, fromNative } from "./errors.js";
 import { createHandler, type FetchHandler } from "./http/handler.js";
 import { type EngineParts, loadParts } from "./load.js";
 import type { LoadOptions } from "./load-options.js";
@@ -55,10 +55,7 @@ export interface Chat {
 export interface Completions {
   create(params: ChatCompletionCreateParamsNonStreaming, options?: RequestOptions): Promise<ChatCompletion>;
   create(params: ChatCompletionCreateParamsStreaming, options?: RequestOptions): Promise<ChatCompletionStream>;
-  create(
-    params: ChatCompletionCreateParams,
-    options?: RequestOptions,
-  ): Promise<ChatCompletion | ChatCompletionStream>;
+  create(params: ChatCompletionCreateParams, options?: RequestOptions): Promise<ChatCompletion | ChatCompletionStream>;
 }
 
 /** One loaded model and its token loop, inside this process. */
@@ -155,6 +152,10 @@ export class Engine {
 
   async #create(params: unknown, options: RequestOptions = {}): Promise<ChatCompletion | ChatCompletionStream> {
     const signal = options.signal ?? undefined;
+    // Checked before anything is submitted. Not instanceof: a signal may come from another realm.
+    if (signal !== undefined && (typeof signal !== "object" || typeof signal.addEventListener !== "function")) {
+      throw new BadRequestError("Invalid option 'signal': expected an AbortSignal.", "signal", "invalid_option");
+    }
     if (signal?.aborted) throw new AbortError(signal.reason);
     this.#assertOpen();
     const request = validateRequest(params);

@@ -1,4 +1,4 @@
-import { type TokenloopError, fromNative } from "./errors.js";
+import { fromNative, type TokenloopError } from "./errors.js";
 import { finishReasons, NativeEvent, type NativeFinishReason, type NativeResult, recordSize } from "./native.js";
 
 /** What one request hears of itself, in order: prompt, deltas, then exactly one of finished and failed. */

@@ -15,7 +15,11 @@ export {
 export type { FetchHandler } from "./http/handler.js";
 export { type NodeListener, toNodeListener } from "./http/node.js";
 export type { EngineOptions, LoadOptions } from "./load-options.js";
-export type { NativeBuildInfo as BuildInfo, NativeModelInfo as ModelInfo, NativeStats as EngineStats } from "./native.js";
+export type {
+  NativeBuildInfo as BuildInfo,
+  NativeModelInfo as ModelInfo,
+  NativeStats as EngineStats,
+} from "./native.js";
 export { limits } from "./openai/limits.js";
 export type * from "./openai/params.js";
 export type * from "./openai/types.js";

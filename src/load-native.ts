@@ -17,17 +17,20 @@ interface Attempt {
  *
  * @throws {NativeLoadError} one error that lists every path, each reason, and what to do.
  */
-export function loadNative(env: NodeJS.ProcessEnv = process.env): NativeAddon {
-  const require = createRequire(import.meta.url);
+export function loadNative(
+  env: NodeJS.ProcessEnv = process.env,
+  root: string | undefined = findPackageRoot()?.directory,
+): NativeAddon {
+  // Not named `require`: a CommonJS build writes import.meta.url with the `require` of its own.
+  const nodeRequire = createRequire(import.meta.url);
   const override = env.TOKENLOOP_NATIVE;
   if (override !== undefined && override !== "") {
     const path = resolve(override);
-    const attempt = tryLoad(require, path);
+    const attempt = tryLoad(nodeRequire, path);
     if ("addon" in attempt) return attempt.addon;
     throw loadError([attempt], ["TOKENLOOP_NATIVE names this file: correct or unset it."], attempt.cause);
   }
 
-  const root = findPackageRoot()?.directory;
   if (root === undefined) {
     const reason = "tokenloop's package.json was not found above this module";
     throw loadError(
@@ -36,14 +39,14 @@ export function loadNative(env: NodeJS.ProcessEnv = process.env): NativeAddon {
     );
   }
 
-  const gypBuild = require("node-gyp-build") as { resolve(directory: string): string };
+  const gypBuild = nodeRequire("node-gyp-build") as { resolve(directory: string): string };
   let chosen: string;
   try {
     chosen = gypBuild.resolve(root);
   } catch {
     throw loadError(notFound(root), advice());
   }
-  const attempt = tryLoad(require, chosen);
+  const attempt = tryLoad(nodeRequire, chosen);
   if ("addon" in attempt) return attempt.addon;
   // node-gyp-build takes one file and has no fallback: the others are named so that nobody wonders about them.
   const others = candidates(root)
@@ -52,10 +55,10 @@ export function loadNative(env: NodeJS.ProcessEnv = process.env): NativeAddon {
   throw loadError([attempt, ...others], advice(), attempt.cause);
 }
 
-function tryLoad(require: NodeJS.Require, path: string): { addon: NativeAddon } | (Attempt & { cause: unknown }) {
+function tryLoad(nodeRequire: NodeJS.Require, path: string): { addon: NativeAddon } | (Attempt & { cause: unknown }) {
   if (!existsSync(path)) return { path, reason: "no such file", cause: undefined };
   try {
-    const loaded: unknown = require(path);
+    const loaded: unknown = nodeRequire(path);
     if (isAddon(loaded)) return { addon: loaded };
     return { path, reason: "loaded, but it is not tokenloop's addon (or one of another version)", cause: undefined };
   } catch (error) {

@@ -83,7 +83,8 @@ export function rangeOf(row: OptionRow): string {
   const article = row.type === "integer" ? "an" : "a";
   const lower = row.minimum === undefined ? undefined : `from ${row.minimum}`;
   const above = row.exclusiveMinimum === undefined ? lower : `above ${row.exclusiveMinimum}`;
-  const upper = row.maximum === undefined ? undefined : `${above?.startsWith("above") ? "and at most" : "to"} ${row.maximum}`;
+  const upper =
+    row.maximum === undefined ? undefined : `${above?.startsWith("above") ? "and at most" : "to"} ${row.maximum}`;
   return [`${article} ${row.type}`, above, upper].filter((part) => part !== undefined).join(" ");
 }
 

@@ -16,6 +16,7 @@ export interface OptionRow {
 }
 
 /** Sampling options of a request. Defaults are llama.cpp's (common_params_sampling), not OpenAI's. */
+// biome-ignore format: a table, one row a line
 export const samplingOptions = [
   { name: "temperature", type: "number", minimum: 0, maximum: 2, default: 0.8, flag: "temperature", description: "Divides the logits; 0 takes the most likely token." },
   { name: "top_k", type: "integer", minimum: 0, maximum: 2147483647, default: 40, flag: "top-k", description: "Keeps the k most likely tokens; 0 keeps all." },
@@ -33,6 +34,7 @@ export const samplingOptions = [
 ] as const satisfies readonly OptionRow[];
 
 /** Options of `Engine.load` and of `tokenloop serve`. */
+// biome-ignore format: a table, one row a line
 export const engineOptions = [
   { name: "contextSize", type: "integer", minimum: 0, maximum: 16777216, default: 0, flag: "context-size", description: "KV cells shared by all running requests; 0 takes the model's training context, at most 8192." },
   { name: "parallel", type: "integer", minimum: 1, maximum: 256, default: 8, flag: "parallel", description: "Requests decoded at the same time." },

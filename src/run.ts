@@ -104,13 +104,15 @@ export class Run implements RequestSink {
   }
 
   finished(reason: NativeFinishReason, result: NativeResult): void {
-    if (this.#discards()) return this.#end(this.#stopError());
-    if (reason === "cancelled") {
-      return this.#end(this.#stopError() ?? new InternalError("The engine cancelled the request.", "cancelled"));
+    if (this.#discards()) {
+      this.#end(this.#stopError());
+    } else if (reason === "cancelled") {
+      this.#end(this.#stopError() ?? new InternalError("The engine cancelled the request.", "cancelled"));
+    } else {
+      this.#announce();
+      for (const chunk of this.#chunks.finish(reason, result)) this.#queue.push(chunk);
+      this.#end(undefined);
     }
-    this.#announce();
-    for (const chunk of this.#chunks.finish(reason, result)) this.#queue.push(chunk);
-    this.#end(undefined);
   }
 
   failed(error: TokenloopError): void {
@@ -127,8 +129,9 @@ export class Run implements RequestSink {
 
   readonly #onAbort = (event: Event): void => {
     if (this.#ended || this.#stop !== undefined) return;
-    const signal = event.target;
-    this.#stop = { kind: "abort", reason: signal instanceof AbortSignal ? signal.reason : undefined };
+    // Not instanceof: a signal may come from another realm.
+    const { reason } = (event.target ?? {}) as { reason?: unknown };
+    this.#stop = { kind: "abort", reason };
     this.#queue.clear();
     this.#cancel();
   };

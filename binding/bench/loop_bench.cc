@@ -103,8 +103,8 @@ int main(int argc, char** argv) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const int32_t decoded = streams * (generated - 1);
-  std::printf("{\"streams\":%d,\"generated\":%d,\"decode_seconds\":%.6f,\"tokens_per_second\":%.3f}\n", streams, decoded,
-              seconds, decoded / seconds);
+  std::printf("{\"streams\":%d,\"generated\":%d,\"decode_seconds\":%.6f,\"tokens_per_second\":%.3f}\n", streams,
+              decoded, seconds, decoded / seconds);
   llama_detach_threadpool(context.get());
   return 0;
 }

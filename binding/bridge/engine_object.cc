@@ -167,9 +167,9 @@ Napi::Value Tokenize(const Handle& handle, const Napi::CallbackInfo& info) {
   if (!info[0].IsString() || !info[1].IsBoolean() || !info[2].IsBoolean()) {
     return Throw(info.Env(), {"invalid_request", 400, "text", "tokenize takes (string, boolean, boolean)."});
   }
-  const auto task = std::make_shared<TokenizeTask>(info.Env(), info[0].As<Napi::String>().Utf8Value(),
-                                                   info[1].As<Napi::Boolean>().Value(),
-                                                   info[2].As<Napi::Boolean>().Value());
+  const auto task =
+      std::make_shared<TokenizeTask>(info.Env(), info[0].As<Napi::String>().Utf8Value(),
+                                     info[1].As<Napi::Boolean>().Value(), info[2].As<Napi::Boolean>().Value());
   return PromptTask::Start(task, *handle->engine);
 }
 
@@ -272,9 +272,9 @@ Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engi
   Napi::Object object = Napi::Object::New(env);
   object.Set("info", InfoObject(env, engine->info()));
   const auto method = [&](const char* name, Napi::Value (*function)(const Handle&, const Napi::CallbackInfo&)) {
-    object.Set(name, Napi::Function::New(
-                         env, [handle, function](const Napi::CallbackInfo& info) { return function(handle, info); },
-                         name));
+    object.Set(name,
+               Napi::Function::New(
+                   env, [handle, function](const Napi::CallbackInfo& info) { return function(handle, info); }, name));
   };
   method("submit", Submit);
   method("cancel", Cancel);

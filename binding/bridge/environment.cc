@@ -11,6 +11,17 @@ Environment::Environment(Napi::Env env) : env_(env) {
   doorbell_.Unref(env);
   // Registered after the doorbell's own hook, hence run before it.
   napi_add_env_cleanup_hook(env, Cleanup, this);
+
+  const Napi::Value process = env.Global().Get("process");
+  if (!process.IsEmpty() && process.IsObject()) {
+    const Napi::Value once = process.As<Napi::Object>().Get("once");
+    if (!once.IsEmpty() && once.IsFunction()) {
+      once.As<Napi::Function>().Call(process,
+                                     {Napi::String::New(env, "exit"),
+                                      Napi::Function::New(
+                                          env, [this](const Napi::CallbackInfo&) { StopAll(); }, "tokenloopExit")});
+    }
+  }
 }
 
 Environment::~Environment() = default;
@@ -21,7 +32,7 @@ void Environment::Cleanup(void* data) {
     const std::lock_guard lock(self->mutex_);
     self->closing_ = true;
   }
-  for (const auto& stoppable : self->kept_) stoppable->StopAndJoin();
+  self->StopAll();
   self->kept_.clear();
   {
     const std::lock_guard lock(self->mutex_);
@@ -29,6 +40,10 @@ void Environment::Cleanup(void* data) {
     self->sources_.clear();
   }
   self->doorbell_.Abort();
+}
+
+void Environment::StopAll() {
+  for (const auto& stoppable : kept_) stoppable->StopAndJoin();
 }
 
 void Environment::Post(Completion completion) {

@@ -7,7 +7,9 @@
 // 2. The cleanup hook first stops and joins every thread that could ring, then releases the ThreadSafeFunction. Nothing
 //    rings after that, so no call can reach a freed environment.
 // 3. References to JavaScript values are made and dropped on the JavaScript thread only.
-// 4. The doorbell is referenced while some request or task is unfinished, so an idle engine does not keep the process.
+// 4. process.exit() runs no cleanup hooks on the main thread, and C++ destructors of statics run while native threads
+//    still use them. So the environment also listens to the process's "exit" event and stops its threads there.
+// 5. The doorbell is referenced while some request or task is unfinished, so an idle engine does not keep the process.
 #pragma once
 
 #include <napi.h>
@@ -35,7 +37,7 @@ class Environment {
  public:
   using Completion = std::function<void(Napi::Env)>;
 
-  // Creates the doorbell and the cleanup hook. JavaScript thread.
+  // Creates the doorbell, the cleanup hook and the exit listener. JavaScript thread.
   explicit Environment(Napi::Env env);
   ~Environment();
   Environment(const Environment&) = delete;
@@ -58,6 +60,7 @@ class Environment {
 
  private:
   static void Cleanup(void* self);
+  void StopAll();
   void Drain(Napi::Env env);
   void Ring();
 

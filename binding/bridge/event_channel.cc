@@ -1,6 +1,7 @@
 #include "bridge/event_channel.h"
 
-#include <algorithm>
+#include <cstring>
+#include <iterator>
 
 #include "text/utf8.h"
 
@@ -15,9 +16,8 @@ void EventChannel::Publish(std::span<const Event> events) {
       text_units_ += ascii ? event.text.size() : Utf16Length(event.text);
       ascii_ = ascii_ && ascii;
       text_ += event.text;
-      records_.insert(records_.end(),
-                      {static_cast<int32_t>(event.request), 0, static_cast<int32_t>(event.kind), event.value,
-                       static_cast<int32_t>(start), static_cast<int32_t>(text_units_)});
+      records_.insert(records_.end(), {static_cast<int32_t>(event.request), 0, static_cast<int32_t>(event.kind),
+                                       event.value, static_cast<int32_t>(start), static_cast<int32_t>(text_units_)});
     }
   }
   environment_.RingFor(shared_from_this());
@@ -42,18 +42,23 @@ void EventChannel::Deliver(Napi::Env env) {
     if (kind == EventKind::kFinished || kind == EventKind::kFailed) environment_.ReleaseActive();
   }
   napi_value string = nullptr;
-  if (ascii) {
-    napi_create_string_latin1(env, text.data(), text.size(), &string);
-  } else {
-    napi_create_string_utf8(env, text.data(), text.size(), &string);
-  }
-  Napi::Int32Array array = Napi::Int32Array::New(env, records.size());
-  std::copy(records.begin(), records.end(), array.Data());
-  on_events_.Call({string, array});
-  if (env.IsExceptionPending()) {
+  napi_value array = nullptr;
+  napi_value buffer = nullptr;
+  void* data = nullptr;
+  const size_t bytes = records.size() * sizeof(int32_t);
+  // Plain Node-API, for the one place where a call may find an environment that runs no JavaScript any more.
+  const auto create = ascii ? napi_create_string_latin1 : napi_create_string_utf8;
+  if (create(env, text.data(), text.size(), &string) != napi_ok) return;
+  if (napi_create_arraybuffer(env, bytes, &data, &buffer) != napi_ok) return;
+  std::memcpy(data, records.data(), bytes);
+  if (napi_create_typedarray(env, napi_int32_array, records.size(), buffer, 0, &array) != napi_ok) return;
+  const napi_value arguments[] = {string, array};
+  const napi_status status =
+      napi_call_function(env, env.Undefined(), on_events_.Value(), std::size(arguments), arguments, nullptr);
+  if (status == napi_pending_exception) {
     // The façade's handler does not throw; should it, the error must surface as an uncaught exception of the process.
-    const Napi::Error error = env.GetAndClearPendingException();
-    napi_fatal_exception(env, error.Value());
+    napi_value error = nullptr;
+    if (napi_get_and_clear_last_exception(env, &error) == napi_ok) napi_fatal_exception(env, error);
   }
 }
 

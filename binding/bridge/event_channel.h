@@ -15,8 +15,8 @@
 
 namespace tokenloop {
 
-// Whatever the engine publishes between two turns of the event loop is merged: one call into JavaScript brings one string
-// with all text and one Int32Array of records that point into it (src/native.ts, recordSize).
+// Whatever the engine publishes between two turns of the event loop is merged: one call into JavaScript brings one
+// string with all text and one Int32Array of records that point into it (src/native.ts, recordSize).
 class EventChannel : public EventSink, public Deliverable, public std::enable_shared_from_this<EventChannel> {
  public:
   // JavaScript thread.

@@ -88,8 +88,8 @@ class Fields {
   std::vector<std::pair<int32_t, float>> BiasPairs(const char* name) {
     std::vector<std::pair<int32_t, float>> pairs;
     const Napi::Value value = Get(name);
-    const bool typed = !value.IsEmpty() && value.IsTypedArray() &&
-                       value.As<Napi::TypedArray>().TypedArrayType() == napi_float64_array;
+    const bool typed =
+        !value.IsEmpty() && value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_float64_array;
     if (!typed || value.As<Napi::TypedArray>().ElementLength() % 2 != 0) {
       Refuse(name, "a Float64Array of pairs");
       return pairs;

@@ -13,11 +13,12 @@
 
 namespace tokenloop {
 
-// A subclass overrides Execute (native thread, no JavaScript) and Resolve (JavaScript thread). It is started either on a
-// thread of its own (StartThread) or by whoever calls Run on some other native thread.
+// A subclass overrides Execute (native thread, no JavaScript) and Resolve (JavaScript thread). It is started either on
+// a thread of its own (StartThread) or by whoever calls Run on some other native thread.
 class PromiseTask : public Stoppable, public std::enable_shared_from_this<PromiseTask> {
  public:
-  explicit PromiseTask(Napi::Env env) : environment_(Environment::Of(env)), deferred_(Napi::Promise::Deferred::New(env)) {}
+  explicit PromiseTask(Napi::Env env)
+      : environment_(Environment::Of(env)), deferred_(Napi::Promise::Deferred::New(env)) {}
 
   Napi::Promise promise() const { return deferred_.Promise(); }
 

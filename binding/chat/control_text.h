@@ -11,8 +11,8 @@ namespace tokenloop {
 
 // A chat prompt is one string in which the template's own "<|im_start|>" must become a control token and the same words
 // typed by a user must not. Templates rewrite what they are given (trim, split, concatenate), so the origin of a piece
-// cannot be tracked through them from outside. Instead a mark, a Unicode noncharacter, is put inside every occurrence of
-// a control token's text before rendering; afterwards the prompt is cut at the marks and the pieces are tokenised
+// cannot be tracked through them from outside. Instead a mark, a Unicode noncharacter, is put inside every occurrence
+// of a control token's text before rendering; afterwards the prompt is cut at the marks and the pieces are tokenised
 // one by one. No piece holds the whole text of the token, so it stays text; without such words the prompt is one piece
 // and its tokens are exactly what they would be.
 class ControlText {

@@ -66,8 +66,8 @@ Result<std::unique_ptr<ChatTemplates>> ChatTemplates::Create(const llama_model* 
                                                              const std::string& override_source) {
   try {
     common_chat_templates_ptr templates = common_chat_templates_init(model, override_source);
-    auto impl = std::make_unique<Impl>(
-        Impl{std::move(templates), ControlText(ControlTexts(llama_model_get_vocab(model)))});
+    auto impl =
+        std::make_unique<Impl>(Impl{std::move(templates), ControlText(ControlTexts(llama_model_get_vocab(model)))});
     return std::unique_ptr<ChatTemplates>(new ChatTemplates(std::move(impl)));
   } catch (const std::exception& error) {
     return Failure{"invalid_chat_template", 400, "chatTemplate",

@@ -7,8 +7,7 @@
 
 namespace tokenloop {
 
-Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config,
-               std::shared_ptr<EventSink> sink)
+Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::shared_ptr<EventSink> sink)
     : model_(std::move(model)),
       sink_(std::move(sink)),
       info_(model_->info()),
@@ -148,7 +147,8 @@ PreparedPrompt Engine::Prepare(const Request& request) const {
   } catch (const std::bad_alloc&) {
     prompt.failure = Failure{"out_of_memory", 500, "", "Not enough memory to prepare the prompt."};
   } catch (const std::exception& error) {
-    prompt.failure = Failure{"prompt_failed", 500, "", std::string("The prompt could not be prepared: ") + error.what()};
+    prompt.failure =
+        Failure{"prompt_failed", 500, "", std::string("The prompt could not be prepared: ") + error.what()};
   }
   return prompt;
 }

@@ -88,9 +88,7 @@ bool TokenLoop::TakeInbox() {
   std::vector<Arrival> arrivals;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] {
-      return stopping_ || woken_ || !inbox_.empty() || !running_.empty() || !waiting_.empty();
-    });
+    wake_.wait(lock, [&] { return stopping_ || woken_ || !inbox_.empty() || !running_.empty() || !waiting_.empty(); });
     woken_ = false;
     arrivals.swap(inbox_);
   }
@@ -396,9 +394,8 @@ bool TokenLoop::ShouldAbort(void* data) {
   const auto* self = static_cast<const TokenLoop*>(data);
   if (self->stopping_.load(std::memory_order_relaxed)) return true;
   if (self->entries_.empty()) return false;
-  return std::all_of(self->entries_.begin(), self->entries_.end(), [](const BatchEntry& entry) {
-    return entry.request->cancelled.load(std::memory_order_relaxed);
-  });
+  return std::all_of(self->entries_.begin(), self->entries_.end(),
+                     [](const BatchEntry& entry) { return entry.request->cancelled.load(std::memory_order_relaxed); });
 }
 
 }  // namespace tokenloop

@@ -1,5 +1,5 @@
-// The token loop. Run() is the body of the loop thread, which alone touches the llama_context and every running request.
-// Other threads reach it through Submit, Ready, Wake and Stop, which only take the inbox lock.
+// The token loop. Run() is the body of the loop thread, which alone touches the llama_context and every running
+// request. Other threads reach it through Submit, Ready, Wake and Stop, which only take the inbox lock.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A loaded model with its context: the RAII owner of everything that llama.cpp hands out. Created on a load thread, then
-// used by the loop thread (context) and the prompt thread (vocabulary, templates), freed when both are joined.
+// A loaded model with its context: the RAII owner of everything that llama.cpp hands out. Created on a load thread,
+// then used by the loop thread (context) and the prompt thread (vocabulary, templates), freed when both are joined.
 #pragma once
 
 #include <functional>

@@ -27,8 +27,8 @@ void InitialiseProcess();
 // llama.cpp's log arrives here: level as in ggml_log_level. Any thread.
 void CaptureLog(int level, const char* message);
 
-// Collects llama.cpp's warnings and errors that are logged on this thread while it lives: the only place where the reason
-// of a failed load can be read.
+// Collects llama.cpp's warnings and errors that are logged on this thread while it lives: the only place where the
+// reason of a failed load can be read.
 class LogCapture {
  public:
   LogCapture();

@@ -1,5 +1,5 @@
-// Threads with an explicit stack. llama.cpp's tokenisers and template engine recurse over input: a default stack (512 KiB
-// on macOS) is not enough.
+// Threads with an explicit stack. llama.cpp's tokenisers and template engine recurse over input: a default stack (512
+// KiB on macOS) is not enough.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class Thread {
   Thread& operator=(const Thread&) = delete;
   ~Thread() { Join(); }
 
-  // Runs `body` with a stack of kThreadStackBytes. `body` must not throw. Returns false when the system has no thread to
-  // give.
+  // Runs `body` with a stack of kThreadStackBytes. `body` must not throw. Returns false when the system has no thread
+  // to give.
   bool Start(std::function<void()> body);
   // Waits until `body` has returned. Without effect if it never started or was joined.
   void Join();

@@ -26,7 +26,8 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const llama_vocab* vocab, const
   if (!std::isfinite(params.repeat_penalty) || params.repeat_penalty <= 0) {
     return Invalid("repeat_penalty", "repeat_penalty must be a finite number > 0.");
   }
-  if (!std::isfinite(params.frequency_penalty)) return Invalid("frequency_penalty", "frequency_penalty must be finite.");
+  if (!std::isfinite(params.frequency_penalty))
+    return Invalid("frequency_penalty", "frequency_penalty must be finite.");
   if (!std::isfinite(params.presence_penalty)) return Invalid("presence_penalty", "presence_penalty must be finite.");
   if (params.repeat_last_n < -1) return Invalid("repeat_last_n", "repeat_last_n must be >= -1.");
 
@@ -49,8 +50,9 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const llama_vocab* vocab, const
   const llama_token* suppressed = llama_vocab_get_suppress_tokens(vocab, &n_suppressed);
   for (int32_t i = 0; i < n_suppressed; ++i) bias.push_back({suppressed[i], -std::numeric_limits<float>::infinity()});
 
-  const bool penalises = params.repeat_last_n != 0 && (params.repeat_penalty != 1.0f || params.frequency_penalty != 0.0f ||
-                                                       params.presence_penalty != 0.0f);
+  const bool penalises =
+      params.repeat_last_n != 0 &&
+      (params.repeat_penalty != 1.0f || params.frequency_penalty != 0.0f || params.presence_penalty != 0.0f);
   if (penalises) {
     sampler->lookback_ = params.repeat_last_n < 0 ? context_size : static_cast<uint32_t>(params.repeat_last_n);
   }

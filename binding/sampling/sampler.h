@@ -17,14 +17,14 @@ using Candidates = std::vector<llama_token_data>;
 class Sampler {
  public:
   // The chain, in llama.cpp's own order: logit_bias, penalties, top_k, typical_p, top_p, min_p, temperature, dist. With
-  // Mirostat: logit_bias, penalties, temperature, mirostat. At temperature 0: logit_bias, penalties, greedy. Tokens that
-  // the model's file asks to suppress are banned. `context_size` is what repeat_last_n = -1 stands for.
-  // Fails with code "invalid_request" where a value would trip llama.cpp (non-finite penalty, token id out of range).
+  // Mirostat: logit_bias, penalties, temperature, mirostat. At temperature 0: logit_bias, penalties, greedy. Tokens
+  // that the model's file asks to suppress are banned. `context_size` is what repeat_last_n = -1 stands for. Fails with
+  // code "invalid_request" where a value would trip llama.cpp (non-finite penalty, token id out of range).
   static Result<std::unique_ptr<Sampler>> Create(const llama_vocab* vocab, const SamplingParams& params,
                                                  uint32_t context_size);
 
-  // Draws from the model's logits (n_vocab of them). Returns LLAMA_TOKEN_NULL when there is nothing to draw from: logits
-  // that are not numbers, or all of them banned.
+  // Draws from the model's logits (n_vocab of them). Returns LLAMA_TOKEN_NULL when there is nothing to draw from:
+  // logits that are not numbers, or all of them banned.
   llama_token Sample(const float* logits, Candidates& scratch);
   // Tells the penalties about a token of the prompt or of the answer.
   void Accept(llama_token token);

@@ -26,7 +26,8 @@ Napi::Value ToBuffer(Napi::Env env, const std::string& bytes) {
 std::vector<std::string> Strings(const Napi::Value& value) {
   const auto array = value.As<Napi::Array>();
   std::vector<std::string> strings;
-  for (uint32_t i = 0; i < array.Length(); ++i) strings.push_back(Napi::Value(array.Get(i)).As<Napi::String>().Utf8Value());
+  for (uint32_t i = 0; i < array.Length(); ++i)
+    strings.push_back(Napi::Value(array.Get(i)).As<Napi::String>().Utf8Value());
   return strings;
 }
 
@@ -94,8 +95,8 @@ Napi::Value Plan(const Napi::CallbackInfo& info) {
                      Napi::Value(view.Get("decoding")).As<Napi::Boolean>().Value(), Unsigned(view, "admitted")});
   }
   const auto limits = info[1].As<Napi::Object>();
-  const StepPlan plan = PlanStep(
-      views, {Unsigned(limits, "batchSize"), Unsigned(limits, "promptBudget"), Unsigned(limits, "freeCells")});
+  const StepPlan plan =
+      PlanStep(views, {Unsigned(limits, "batchSize"), Unsigned(limits, "promptBudget"), Unsigned(limits, "freeCells")});
   Napi::Array shares = Napi::Array::New(env);
   for (const StepPlan::Share& share : plan.shares) {
     Napi::Array pair = Napi::Array::New(env);

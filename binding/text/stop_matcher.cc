@@ -18,8 +18,8 @@ bool StopMatcher::Push(std::string_view text, std::string& out) {
     matched_ = match;
     return true;
   }
-  // The node's depth is the longest tail that begins a stop string. Both are well-formed UTF-8, so the cut falls between
-  // characters.
+  // The node's depth is the longest tail that begins a stop string. Both are well-formed UTF-8, so the cut falls
+  // between characters.
   held_.append(text);
   const size_t certain = held_.size() - automaton_.depth(node_);
   out.append(held_, 0, certain);

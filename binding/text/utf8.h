@@ -1,4 +1,5 @@
-// UTF-8 at the edge between tokens and text. Pure: no llama.h, no napi.h. Owned by one request, used on the loop thread.
+// UTF-8 at the edge between tokens and text. Pure: no llama.h, no napi.h. Owned by one request, used on the loop
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -66,7 +66,8 @@ function joinNegatives(args: readonly string[], byFlag: ReadonlyMap<string, Opti
 function toValue(row: OptionRow, text: string): Value {
   if (row.type === "string") return text;
   const number = text.trim() === "" ? Number.NaN : Number(text);
-  if (Number.isNaN(number)) throw new UsageError(`Invalid value '${text}' for '--${row.flag}': expected ${rangeOf(row)}.`);
+  if (Number.isNaN(number))
+    throw new UsageError(`Invalid value '${text}' for '--${row.flag}': expected ${rangeOf(row)}.`);
   return number;
 }
 

@@ -67,7 +67,11 @@ function bundledModel(): string | undefined {
 /** Reads lines until the input ends or somebody leaves. */
 async function converse(talk: Talk, engine: Engine, io: Io): Promise<number> {
   const interactive = io.stdin.isTTY === true;
-  const lines = createInterface({ input: io.stdin, terminal: interactive, ...(interactive ? { output: io.stdout } : {}) });
+  const lines = createInterface({
+    input: io.stdin,
+    terminal: interactive,
+    ...(interactive ? { output: io.stdout } : {}),
+  });
   let status: number = exit.ok;
   const interrupt = () => {
     if (talk.cancel()) return;
@@ -155,7 +159,9 @@ class Talk {
       }
       // A turn without an answer must not stay in the conversation.
       this.messages.pop();
-      this.#io.stderr.write(`${answer === "" ? "" : "\n"}error: ${error instanceof Error ? error.message : String(error)}\n`);
+      this.#io.stderr.write(
+        `${answer === "" ? "" : "\n"}error: ${error instanceof Error ? error.message : String(error)}\n`,
+      );
       return false;
     } finally {
       this.#running = undefined;

@@ -7,7 +7,11 @@ import { limits } from "../openai/limits.js";
  * @throws {BadRequestError} 415 another content type, 413 too many bytes, 400 no JSON.
  * @throws {AbortError} the client went while it was sending.
  */
-export async function readJson(request: Request, signal: AbortSignal, limit: number = limits.bodyBytes): Promise<unknown> {
+export async function readJson(
+  request: Request,
+  signal: AbortSignal,
+  limit: number = limits.bodyBytes,
+): Promise<unknown> {
   checkContentType(request.headers.get("content-type"));
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > limit) throw tooLarge(limit);

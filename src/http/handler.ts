@@ -53,7 +53,7 @@ export function createHandler(engine: HandlerEngine): FetchHandler {
   return async (input, init) => {
     const request = isRequest(input) && init === undefined ? input : new Request(input, init);
     const signal = init?.signal ?? request.signal;
-    held.set(signal, request);
+    if (signal === request.signal) held.set(signal, request);
     const headers = { "x-request-id": requestId(request) };
     try {
       return await dispatch(engine, { request, signal, headers });

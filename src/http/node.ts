@@ -10,8 +10,9 @@ export type NodeListener = (request: IncomingMessage, response: ServerResponse) 
 export function toNodeListener(fetch: (request: Request) => Promise<Response>): NodeListener {
   return (incoming, outgoing) => {
     serve(fetch, incoming, outgoing).catch((error: unknown) => {
-      // The client has gone, or the body broke off: what is left is to end the connection.
-      outgoing.destroy(error instanceof Error ? error : undefined);
+      // What is out cannot be taken back: a body that broke off ends the connection, so that nobody takes it for whole.
+      if (outgoing.headersSent) outgoing.destroy();
+      else respondError(outgoing, 500, error);
     });
   };
 }
@@ -38,7 +39,8 @@ async function serve(
     upload = toUpload(incoming);
     request = toRequest(incoming, upload?.body, gone.signal);
   } catch {
-    respondBadRequest(outgoing);
+    const error = new BadRequestError("The request's URL, host or headers are invalid.", null, "invalid_request");
+    respondError(outgoing, error.status, error);
     return;
   }
   const response = await fetch(request).catch((error: unknown) => {
@@ -125,7 +127,11 @@ async function send(response: Response, outgoing: ServerResponse, gone: AbortSig
     await response.body?.cancel();
     return;
   }
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  for (const [name, value] of response.headers) {
+    if (name === "set-cookie") outgoing.appendHeader(name, value);
+    else outgoing.setHeader(name, value);
+  }
+  outgoing.writeHead(response.status);
   outgoing.flushHeaders();
   if (response.body === null || outgoing.req.method === "HEAD") {
     await response.body?.cancel();
@@ -163,8 +169,7 @@ function drained(outgoing: ServerResponse): Promise<void> {
   });
 }
 
-function respondBadRequest(outgoing: ServerResponse): void {
-  const error = new BadRequestError("The request's URL, host or headers are invalid.", null, "invalid_request");
-  outgoing.writeHead(400, { "content-type": "application/json", connection: "close" });
+function respondError(outgoing: ServerResponse, status: number, error: unknown): void {
+  outgoing.writeHead(status, { "content-type": "application/json", connection: "close" });
   outgoing.end(JSON.stringify(toErrorBody(error)));
 }

@@ -12,7 +12,11 @@ export const harmlessFields: readonly HarmlessField[] = [
   { name: "safety_identifier", schema: { type: "string" }, why: "As user." },
   { name: "metadata", schema: { type: "object" }, why: "Belongs to stored completions; nothing is stored." },
   { name: "store", schema: { type: "boolean" }, why: "Nothing is ever stored, so false holds and true has no effect." },
-  { name: "prompt_cache_key", schema: { type: "string" }, why: "A hint for OpenAI's cache; answers do not depend on it." },
+  {
+    name: "prompt_cache_key",
+    schema: { type: "string" },
+    why: "A hint for OpenAI's cache; answers do not depend on it.",
+  },
   { name: "prompt_cache_retention", schema: { type: "string" }, why: "As prompt_cache_key." },
   { name: "service_tier", schema: { enum: ["auto", "default"] }, why: "There is one tier; others are refused." },
 ];
@@ -50,7 +54,11 @@ export const pendingFields: readonly PendingField[] = [
   { name: "parallel_tool_calls", schema: { type: "boolean" }, neutral: anyValue, accepted: "any boolean" },
   {
     name: "response_format",
-    schema: { type: "object", properties: { type: { enum: ["text", "json_object", "json_schema"] } }, required: ["type"] },
+    schema: {
+      type: "object",
+      properties: { type: { enum: ["text", "json_object", "json_schema"] } },
+      required: ["type"],
+    },
     neutral: isTextFormat,
     accepted: '{"type": "text"}',
   },
@@ -78,6 +86,10 @@ export const pendingFields: readonly PendingField[] = [
 
 function isTextFormat(value: unknown): boolean {
   return (
-    typeof value === "object" && value !== null && "type" in value && value.type === "text" && Object.keys(value).length === 1
+    typeof value === "object" &&
+    value !== null &&
+    "type" in value &&
+    value.type === "text" &&
+    Object.keys(value).length === 1
   );
 }

@@ -66,7 +66,11 @@ function partText(part: unknown, role: unknown, path: string): string {
   if (isObject(part) && type === key) {
     const text = part[key];
     if (typeof text === "string") return text;
-    throw new BadRequestError(`Missing required parameter: '${path}.${key}'.`, "messages", "missing_required_parameter");
+    throw new BadRequestError(
+      `Missing required parameter: '${path}.${key}'.`,
+      "messages",
+      "missing_required_parameter",
+    );
   }
   const kind = media.get(String(type));
   if (kind !== undefined) {

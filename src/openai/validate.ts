@@ -81,11 +81,7 @@ function ownFields(body: PlainObject): Map<string, unknown> {
 function refusePending(fields: ReadonlyMap<string, unknown>): void {
   for (const { name, neutral, accepted } of pendingFields) {
     if (!fields.has(name) || neutral(fields.get(name))) continue;
-    throw new BadRequestError(
-      `'${name}' is not supported yet (accepted: ${accepted}).`,
-      name,
-      "unsupported_parameter",
-    );
+    throw new BadRequestError(`'${name}' is not supported yet (accepted: ${accepted}).`, name, "unsupported_parameter");
   }
 }
 

@@ -28,13 +28,17 @@ describe("nano's answers", () => {
   it("come token by token", async () => {
     const arrivals: string[] = [];
     const stream = await engine.chat.completions.create({ ...ask("Count to 40."), stream: true });
-    for await (const chunk of stream) if (chunk.choices[0]?.delta.content) arrivals.push(chunk.choices[0].delta.content);
+    for await (const chunk of stream)
+      if (chunk.choices[0]?.delta.content) arrivals.push(chunk.choices[0].delta.content);
     expect(arrivals.length).toBeGreaterThan(40);
     expect(Math.max(...arrivals.map((piece) => piece.length))).toBeLessThan(12);
   });
 
   it("count prompt and answer tokens", async () => {
-    const completion = await engine.chat.completions.create({ ...ask("What is the capital of France?"), stream: false });
+    const completion = await engine.chat.completions.create({
+      ...ask("What is the capital of France?"),
+      stream: false,
+    });
     const prompt = await engine.applyTemplate([{ role: "user", content: "What is the capital of France?" }]);
     expect(prompt).toBe("<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n");
     const usage = completion.usage;
@@ -47,7 +51,10 @@ describe("nano's answers", () => {
     const short = await engine.chat.completions.create({ ...ask("Count to 40.", { max_tokens: 5 }), stream: false });
     expect(short.choices[0]?.finish_reason).toBe("length");
     expect(short.usage?.completion_tokens).toBe(5);
-    const stopped = await engine.chat.completions.create({ ...ask("Count to 40.", { stop: ["12, 13", "7,"] }), stream: false });
+    const stopped = await engine.chat.completions.create({
+      ...ask("Count to 40.", { stop: ["12, 13", "7,"] }),
+      stream: false,
+    });
     expect(stopped.choices[0]).toMatchObject({ finish_reason: "stop", message: { content: "1, 2, 3, 4, 5, 6, " } });
   });
 
@@ -100,6 +107,13 @@ describe("nano's answers", () => {
 
   it("leave nothing behind", async () => {
     await idle(engine);
-    expect(engine.stats()).toMatchObject({ queued: 0, prefilling: 0, decoding: 0, sequences: 0, cellsUsed: 0, failed: 0 });
+    expect(engine.stats()).toMatchObject({
+      queued: 0,
+      prefilling: 0,
+      decoding: 0,
+      sequences: 0,
+      cellsUsed: 0,
+      failed: 0,
+    });
   });
 });

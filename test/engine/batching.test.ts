@@ -35,9 +35,13 @@ describe("continuous batching", () => {
     const rows = knownAnswers().filter(({ content }) => !content.startsWith("Once upon a time"));
     const requests = [...rows, ...rows, ...rows];
     const answers = await Promise.all(
-      requests.map(({ messages }) => engine.chat.completions.create({ messages: messages as never, temperature: 0, stream: false })),
+      requests.map(({ messages }) =>
+        engine.chat.completions.create({ messages: messages as never, temperature: 0, stream: false }),
+      ),
     );
-    expect(answers.map((completion) => completion.choices[0]?.message.content)).toEqual(requests.map(({ content }) => content));
+    expect(answers.map((completion) => completion.choices[0]?.message.content)).toEqual(
+      requests.map(({ content }) => content),
+    );
     await idle(engine);
   });
 

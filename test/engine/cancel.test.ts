@@ -33,7 +33,10 @@ afterAll(async () => {
 const ways: Record<string, () => Promise<void>> = {
   "aborted before it began": async () => {
     const reason = new Error("early");
-    await expectAbort(engine.chat.completions.create({ ...long(), stream: false }, { signal: AbortSignal.abort(reason) }), reason);
+    await expectAbort(
+      engine.chat.completions.create({ ...long(), stream: false }, { signal: AbortSignal.abort(reason) }),
+      reason,
+    );
   },
   "aborted right after submission": async () => {
     const controller = new AbortController();
@@ -84,7 +87,10 @@ const ways: Record<string, () => Promise<void>> = {
   },
   "aborted after the end": async () => {
     const controller = new AbortController();
-    const completion = await engine.chat.completions.create({ ...ask("Hello!"), stream: false }, { signal: controller.signal });
+    const completion = await engine.chat.completions.create(
+      { ...ask("Hello!"), stream: false },
+      { signal: controller.signal },
+    );
     controller.abort();
     expect(completion.choices[0]?.message.content).toBe("Hello! How can I help you?");
   },
@@ -98,7 +104,8 @@ const ways: Record<string, () => Promise<void>> = {
   },
   "left by a throw": async () => {
     const consume = async () => {
-      for await (const _ of await engine.chat.completions.create({ ...long(), stream: true })) throw new Error("consumer");
+      for await (const _ of await engine.chat.completions.create({ ...long(), stream: true }))
+        throw new Error("consumer");
     };
     await expect(consume()).rejects.toThrow("consumer");
   },
@@ -146,7 +153,14 @@ describe("a request", () => {
     }
     expect(unharmed).toBe(200);
     await idle(engine);
-    expect(engine.stats()).toMatchObject({ queued: 0, prefilling: 0, decoding: 0, sequences: 0, cellsUsed: 0, failed: 0 });
+    expect(engine.stats()).toMatchObject({
+      queued: 0,
+      prefilling: 0,
+      decoding: 0,
+      sequences: 0,
+      cellsUsed: 0,
+      failed: 0,
+    });
     process.off("unhandledRejection", collect);
     expect(unhandled).toEqual([]);
   });

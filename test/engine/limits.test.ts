@@ -60,7 +60,9 @@ describe("the context", () => {
     const engine = await load({ contextSize: 256, parallel: 4 });
     const bias = await endless(engine);
     const completions = await Promise.all(
-      [1, 2, 3, 4].map((n) => engine.chat.completions.create({ ...ask(`Count to ${n}.`, { logit_bias: bias }), stream: false })),
+      [1, 2, 3, 4].map((n) =>
+        engine.chat.completions.create({ ...ask(`Count to ${n}.`, { logit_bias: bias }), stream: false }),
+      ),
     );
     for (const completion of completions) {
       expect(completion.choices[0]?.finish_reason).toBe("length");
@@ -73,9 +75,7 @@ describe("the context", () => {
 describe("the queue", () => {
   it("is bounded: one more request gets a 429, and nobody else is harmed", async () => {
     const engine = await load({ parallel: 1, queueSize: 3 });
-    const results = await Promise.allSettled(
-      Array.from({ length: 8 }, () => answer(engine, "What does a cow say?")),
-    );
+    const results = await Promise.allSettled(Array.from({ length: 8 }, () => answer(engine, "What does a cow say?")));
     const fulfilled = results.filter((result) => result.status === "fulfilled");
     const refused = results.filter((result) => result.status === "rejected");
     expect(fulfilled.map((result) => result.value)).toEqual(Array(4).fill("A cow says moo."));

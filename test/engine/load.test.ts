@@ -1,4 +1,4 @@
-import { mkdtemp, rm, truncate, writeFile, copyFile } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -19,13 +19,22 @@ describe("Engine.load", () => {
     expect(progress.length).toBeGreaterThan(0);
     expect([...progress].sort((a, b) => a - b)).toEqual(progress);
     expect(progress.at(-1)).toBe(1);
-    expect(engine.info).toMatchObject({ name: "nano-chat", vocabSize: 1536, contextSize: 512, parallel: 2, trainingContext: 2048 });
+    expect(engine.info).toMatchObject({
+      name: "nano-chat",
+      vocabSize: 1536,
+      contextSize: 512,
+      parallel: 2,
+      trainingContext: 2048,
+    });
     expect(engine.info.build.llamaBuild).toBe(10679);
     await engine.close();
   });
 
   it("can be cancelled: before, and at the first progress", async () => {
-    await expect(loadNano({ signal: AbortSignal.abort("no") })).rejects.toMatchObject({ name: "AbortError", cause: "no" });
+    await expect(loadNano({ signal: AbortSignal.abort("no") })).rejects.toMatchObject({
+      name: "AbortError",
+      cause: "no",
+    });
     const controller = new AbortController();
     const load = loadNano({ signal: controller.signal, onProgress: () => controller.abort("stop") });
     await expect(load).rejects.toMatchObject({ name: "AbortError", cause: "stop" });
@@ -44,7 +53,10 @@ describe("Engine.load", () => {
     await copyFile(nanoModel(), header);
     await truncate(header, 100);
     for (const path of [missing, folder, text, empty, cut, header]) {
-      await expect(Engine.load({ model: path }), path).rejects.toMatchObject({ param: "model", message: expect.stringContaining(path) });
+      await expect(Engine.load({ model: path }), path).rejects.toMatchObject({
+        param: "model",
+        message: expect.stringContaining(path),
+      });
     }
   });
 
@@ -53,7 +65,8 @@ describe("Engine.load", () => {
   });
 
   it("uses a chat template of the caller's, and quotes what it raises", async () => {
-    const chatTemplate = "{% if messages|length > 1 %}{{ raise_exception('one message only') }}{% endif %}Q: {{ messages[0].content }}\nA:";
+    const chatTemplate =
+      "{% if messages|length > 1 %}{{ raise_exception('one message only') }}{% endif %}Q: {{ messages[0].content }}\nA:";
     const engine = await loadNano({ chatTemplate });
     expect(await engine.applyTemplate([{ role: "user", content: "hi" }])).toBe("Q: hi\nA:");
     const refused = engine.chat.completions.create({
@@ -63,7 +76,11 @@ describe("Engine.load", () => {
       ],
       stream: false,
     });
-    await expect(refused).rejects.toMatchObject({ status: 400, param: "messages", message: expect.stringContaining("one message only") });
+    await expect(refused).rejects.toMatchObject({
+      status: 400,
+      param: "messages",
+      message: expect.stringContaining("one message only"),
+    });
     await expect(refused).rejects.not.toMatchObject({ message: expect.stringContaining("{%") });
     await engine.close();
   });
@@ -92,19 +109,25 @@ describe("engine.close", () => {
     for (const result of await results) {
       expect(result).toMatchObject({ status: "rejected", reason: { code: "engine_closed", status: 503 } });
     }
-    await expect(engine.chat.completions.create({ ...ask("Hello!"), stream: false })).rejects.toMatchObject({ code: "engine_closed" });
+    await expect(engine.chat.completions.create({ ...ask("Hello!"), stream: false })).rejects.toMatchObject({
+      code: "engine_closed",
+    });
   });
 
   it("is what `await using` does", async () => {
     const engine = await loadNano();
     await engine[Symbol.asyncDispose]();
-    await expect(engine.chat.completions.create({ ...ask("Hello!"), stream: false })).rejects.toMatchObject({ code: "engine_closed" });
+    await expect(engine.chat.completions.create({ ...ask("Hello!"), stream: false })).rejects.toMatchObject({
+      code: "engine_closed",
+    });
   });
 
   it("20 times in a row, at random moments of running requests", async () => {
     for (let round = 0; round < 20; round++) {
       const engine = await loadNano({ parallel: 4 });
-      const requests = Array.from({ length: 6 }, () => engine.chat.completions.create({ ...ask("Count to 40."), stream: false }));
+      const requests = Array.from({ length: 6 }, () =>
+        engine.chat.completions.create({ ...ask("Count to 40."), stream: false }),
+      );
       const settled = Promise.allSettled(requests);
       await new Promise((resolve) => setTimeout(resolve, round));
       await engine.close();

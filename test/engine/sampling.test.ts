@@ -76,7 +76,8 @@ describe("each sampling option has its effect", () => {
   });
 
   option("repeat_last_n", async () => {
-    const ask = (repeat_last_n: number) => answer(engine, "Count to 40.", { temperature: 0, repeat_penalty: 5, repeat_last_n });
+    const ask = (repeat_last_n: number) =>
+      answer(engine, "Count to 40.", { temperature: 0, repeat_penalty: 5, repeat_last_n });
     const plain = await answer(engine, "Count to 40.", { temperature: 0 });
     expect(await ask(0)).toBe(plain);
     expect(await ask(64)).not.toBe(plain);

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { limits } from "../../src/openai/limits.js";
 import type { ChatCompletionChunk } from "../../src/openai/types.js";
@@ -54,6 +56,33 @@ describe("POST /v1/chat/completions", () => {
     }
   });
 
+  it("writes what is ready together to a reader that lags", async () => {
+    const { engine, native } = await scripted({ script: { pieces: Array(100).fill("x") } });
+    const response = await engine.fetch(post({ ...hi, stream: true }));
+    while (native.live > 0) await tick();
+    const parts: string[] = [];
+    const decoder = new TextDecoder();
+    for await (const part of response.body ?? []) parts.push(decoder.decode(part, { stream: true }));
+    expect(parts.join("").match(/^data: /gm)).toHaveLength(103);
+    expect(parts.length).toBeLessThan(8);
+  });
+
+  it("hears the abort of a Request that nobody else holds", async () => {
+    const { engine, native } = await scripted({ script: { hang: "decoding" } });
+    const controller = new AbortController();
+    const response = await engine.fetch(post({ ...hi, stream: true }, { signal: controller.signal }));
+    const failure = rejection(response.text());
+    setFlagsFromString("--expose-gc");
+    const collect: () => void = runInNewContext("gc");
+    for (let i = 0; i < 5; i++) {
+      await tick(2);
+      collect();
+    }
+    controller.abort();
+    expect(await failure).toMatchObject({ name: "AbortError" });
+    expect(native.live).toBe(0);
+  });
+
   it("answers whole", async () => {
     const { engine } = await scripted({ script: { pieces } });
     for (const path of ["/v1/chat/completions", "/chat/completions", "/v1/chat/completions/"]) {
@@ -105,7 +134,11 @@ describe("POST /v1/chat/completions", () => {
       [post(new Uint8Array([0xff, 0xfe]) as never, { body: new Uint8Array([0x22, 0xff, 0x22]) }), 400, "invalid_json"],
       [post("x", { headers: { "content-type": "text/plain" } }), 415, "unsupported_media_type"],
       [post(" ".repeat(limits.bodyBytes + 1)), 413, "request_too_large"],
-      [post("{}", { headers: { "content-length": "99999999", "content-type": "application/json" } }), 413, "request_too_large"],
+      [
+        post("{}", { headers: { "content-length": "99999999", "content-type": "application/json" } }),
+        413,
+        "request_too_large",
+      ],
     ];
     for (const [request, status, code] of cases) {
       const response = await engine.fetch(request);

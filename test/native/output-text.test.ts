@@ -39,7 +39,8 @@ function reference(text: string, stops: string[]): { text: string; matched: numb
       const hit = pattern.length <= end && bytes.subarray(end - pattern.length, end).equals(pattern);
       if (hit && (best < 0 || pattern.length > Buffer.from(stops[best] ?? "").length)) best = index;
     });
-    if (best >= 0) return { text: bytes.subarray(0, end - Buffer.from(stops[best] ?? "").length).toString(), matched: best };
+    if (best >= 0)
+      return { text: bytes.subarray(0, end - Buffer.from(stops[best] ?? "").length).toString(), matched: best };
   }
   return { text, matched: -1 };
 }
@@ -87,7 +88,10 @@ describe("OutputText: stop strings", () => {
     const random = randomSource(11);
     const letters = ["a", "b", "ü", "😀"];
     const word = (longest: number) =>
-      Array.from({ length: 1 + Math.floor(random() * longest) }, () => letters[Math.floor(random() * letters.length)]).join("");
+      Array.from(
+        { length: 1 + Math.floor(random() * longest) },
+        () => letters[Math.floor(random() * letters.length)],
+      ).join("");
     for (let round = 0; round < 3000; round++) {
       const text = word(20);
       const stops = Array.from({ length: 1 + Math.floor(random() * 4) }, () => word(4));

@@ -9,7 +9,12 @@ const limits = (over: Partial<{ batchSize: number; promptBudget: number; freeCel
   ...over,
 });
 const decoding = (admitted: number, cells = 100): SequenceView => ({ pending: 1, cells, decoding: true, admitted });
-const prompt = (admitted: number, pending: number, cells = 0): SequenceView => ({ pending, cells, decoding: false, admitted });
+const prompt = (admitted: number, pending: number, cells = 0): SequenceView => ({
+  pending,
+  cells,
+  decoding: false,
+  admitted,
+});
 
 describe("planStep", () => {
   it("has nothing to do without sequences", () => {
@@ -54,7 +59,10 @@ describe("planStep", () => {
 
   it("counts what the preempted free", () => {
     // Three need a cell each; the youngest frees none, so the next one goes too.
-    const plan = addon.planStep([decoding(1, 40), decoding(2, 40), prompt(3, 9, 0), decoding(4, 0)], limits({ freeCells: 1 }));
+    const plan = addon.planStep(
+      [decoding(1, 40), decoding(2, 40), prompt(3, 9, 0), decoding(4, 0)],
+      limits({ freeCells: 1 }),
+    );
     expect(plan.preempted).toEqual([3, 2, 1]);
     expect(plan.shares).toEqual([[0, 1]]);
   });
@@ -91,11 +99,16 @@ describe("planStep", () => {
       const shared = new Set(plan.shares.map(([index]) => index));
       sequences.forEach((view, index) => {
         if (view.decoding && !plan.preempted.includes(index)) {
-          expect(shared.has(index) || (sequences.length === plan.preempted.length + 1 && bounds.freeCells + freed === 0), what).toBe(true);
+          expect(
+            shared.has(index) || (sequences.length === plan.preempted.length + 1 && bounds.freeCells + freed === 0),
+            what,
+          ).toBe(true);
         }
       });
       // The oldest is never taken back, and the preempted are younger than all that stay.
-      const staying = sequences.map((view, index) => ({ view, index })).filter(({ index }) => !plan.preempted.includes(index));
+      const staying = sequences
+        .map((view, index) => ({ view, index }))
+        .filter(({ index }) => !plan.preempted.includes(index));
       expect(staying.length >= 1, what).toBe(true);
       for (const index of plan.preempted) {
         for (const { view } of staying) expect(at(index).admitted >= view.admitted, what).toBe(true);

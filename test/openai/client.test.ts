@@ -1,11 +1,18 @@
-import OpenAI, { APIUserAbortError, BadRequestError, InternalServerError, NotFoundError, RateLimitError } from "openai";
+import OpenAI, {
+  APIUserAbortError,
+  BadRequestError,
+  type ClientOptions,
+  InternalServerError,
+  NotFoundError,
+  RateLimitError,
+} from "openai";
 import { describe, expect, it } from "vitest";
 import { hi, rejection, scripted, tick } from "../support/scripted-engine.js";
 
 const pieces = ["Hel", "lo ", "wörld", " 🦙"];
 const request = { ...hi, model: "any" };
 
-function client(fetch: ConstructorParameters<typeof OpenAI>[0] extends infer O ? (O extends { fetch?: infer F } ? F : never) : never): OpenAI {
+function client(fetch: NonNullable<ClientOptions["fetch"]>): OpenAI {
   return new OpenAI({ apiKey: "-", baseURL: "http://local/v1", fetch, maxRetries: 0 });
 }
 
@@ -28,7 +35,10 @@ describe("the official client over engine.fetch", () => {
 
   it("accumulates with its own helper, which is strict about shapes", async () => {
     const { engine } = await scripted({ script: { pieces } });
-    const runner = client(engine.fetch).chat.completions.stream({ ...request, stream_options: { include_usage: true } });
+    const runner = client(engine.fetch).chat.completions.stream({
+      ...request,
+      stream_options: { include_usage: true },
+    });
     const completion = await runner.finalChatCompletion();
     expect(completion.choices[0]?.message.content).toBe(pieces.join(""));
     expect(completion.choices[0]?.finish_reason).toBe("stop");
@@ -59,12 +69,19 @@ describe("the official client over engine.fetch", () => {
     const full = await scripted({ script: { refuse: failure(429) } });
     expect(await rejection(client(full.engine.fetch).chat.completions.create(request))).toBeInstanceOf(RateLimitError);
     const bad = await scripted({ script: { failFirst: failure(500) } });
-    expect(await rejection(client(bad.engine.fetch).chat.completions.create(request))).toBeInstanceOf(InternalServerError);
+    expect(await rejection(client(bad.engine.fetch).chat.completions.create(request))).toBeInstanceOf(
+      InternalServerError,
+    );
     const { engine } = await scripted();
     const openai = client(engine.fetch);
     const error = await rejection(openai.chat.completions.create({ ...request, temperature: 3 }));
     expect(error).toBeInstanceOf(BadRequestError);
-    expect(error).toMatchObject({ status: 400, param: "temperature", type: "invalid_request_error", code: "invalid_value" });
+    expect(error).toMatchObject({
+      status: 400,
+      param: "temperature",
+      type: "invalid_request_error",
+      code: "invalid_value",
+    });
     expect(await rejection(openai.models.retrieve("other"))).toBeInstanceOf(NotFoundError);
     const ids: string[] = [];
     for await (const { id } of openai.models.list()) ids.push(id);

@@ -182,7 +182,16 @@ describe("logit_bias", () => {
 
   it("refuses anything else", () => {
     const many = Object.fromEntries(Array.from({ length: limits.logitBias + 1 }, (_, i) => [i, 0]));
-    const bad: unknown[] = [{ abc: 1 }, { "1": 101 }, { "1": -101 }, { "1": "x" }, { "-1": 1 }, { "1.5": 1 }, { "01": 1 }, { "": 1 }];
+    const bad: unknown[] = [
+      { abc: 1 },
+      { "1": 101 },
+      { "1": -101 },
+      { "1": "x" },
+      { "-1": 1 },
+      { "1.5": 1 },
+      { "01": 1 },
+      { "": 1 },
+    ];
     for (const logit_bias of [...bad, { "4294967296": 1 }, many, [], "x", 1]) {
       expect(refused({ logit_bias })).toMatchObject({ param: "logit_bias", status: 400 });
     }

@@ -16,7 +16,11 @@ export function ask(content: string, more: Partial<ChatCompletionCreateParams> =
 }
 
 /** The whole text of a non-streamed answer. */
-export async function answer(engine: Engine, content: string, more: Partial<ChatCompletionCreateParams> = {}): Promise<string> {
+export async function answer(
+  engine: Engine,
+  content: string,
+  more: Partial<ChatCompletionCreateParams> = {},
+): Promise<string> {
   const completion = await engine.chat.completions.create({ ...ask(content, more), stream: false });
   return completion.choices[0]?.message.content ?? "";
 }

@@ -38,7 +38,8 @@ export interface ScriptedOptions {
   /** Load takes this long, reporting progress; never ends with Infinity. */
   loadDelay?: number;
   loadFailure?: NativeFailure;
-  /** Milliseconds from cancel to the last event; 0 goes by setImmediate. */
+  /** Milliseconds from cancel to the last event; 0 goes by setImmediate. With Infinity the script ends first, as if
+   * the cancel had come too late. */
   cancelDelay?: number;
   /** The addon forgets the last events on close, which it must not. */
   forgetLastEvents?: boolean;
@@ -89,7 +90,9 @@ export class ScriptedNative implements NativeAddon {
     let cancel: () => void = () => undefined;
     const promise = new Promise<NativeEngine>((resolve, reject) => {
       cancel = () => {
-        setImmediate(() => reject(nativeError({ code: "load_cancelled", status: 499, param: null, message: "cancelled" })));
+        setImmediate(() =>
+          reject(nativeError({ code: "load_cancelled", status: 499, param: null, message: "cancelled" })),
+        );
       };
       if (loadDelay === Infinity) return;
       setTimeout(() => {
@@ -152,32 +155,34 @@ export class ScriptedNative implements NativeAddon {
     const { script } = live;
     const { pieces = [], hang, delay = 0, failFirst, failAfter } = script;
     if (live.cancelling || !this.#live.has(live.id)) return;
+    const piece = pieces[live.sent];
     if (!live.started) {
       if (hang === "queued") return;
-      if (failFirst !== undefined) return this.#fail(live, failFirst);
+      if (failFirst !== undefined) {
+        this.#fail(live, failFirst);
+        return;
+      }
       live.started = true;
       this.#send(live.id, NativeEvent.Prompt, this.#result(live).prompt_tokens, "");
-      if (hang === "prompt") return;
-      return this.#later(live, delay);
-    }
-    if (failAfter !== undefined && live.sent === failAfter.pieces) return this.#fail(live, failAfter.failure);
-    const piece = pieces[live.sent];
-    if (piece !== undefined) {
+      if (hang !== "prompt") this.#later(live, delay);
+    } else if (failAfter !== undefined && live.sent === failAfter.pieces) {
+      this.#fail(live, failAfter.failure);
+    } else if (piece !== undefined) {
       live.sent++;
       this.#send(live.id, NativeEvent.Delta, 1, piece);
-      return this.#later(live, delay);
+      this.#later(live, delay);
+    } else if (hang !== "decoding") {
+      this.#finish(live, script.finish === "length" ? 1 : 0);
     }
-    if (hang === "decoding") return;
-    this.#finish(live, script.finish === "length" ? 1 : 0);
   }
 
   #cancel(id: number): void {
     this.cancels.push(id);
     const live = this.#live.get(id);
-    if (live === undefined || live.cancelling) return;
+    const { cancelDelay = 0 } = this.#options;
+    if (live === undefined || live.cancelling || cancelDelay === Infinity) return;
     live.cancelling = true;
     const end = () => this.#finish(live, 2);
-    const { cancelDelay = 0 } = this.#options;
     if (cancelDelay === 0) setImmediate(end);
     else setTimeout(end, cancelDelay);
   }

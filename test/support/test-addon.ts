@@ -26,7 +26,9 @@ export interface SequenceView {
 }
 
 export function loadTestAddon(): TestAddon {
-  const path = process.env.TOKENLOOP_TEST_NATIVE ?? fileURLToPath(new URL("../../build/test/tokenloop_test.node", import.meta.url));
+  const path =
+    process.env.TOKENLOOP_TEST_NATIVE ??
+    fileURLToPath(new URL("../../build/test/tokenloop_test.node", import.meta.url));
   return createRequire(import.meta.url)(path) as TestAddon;
 }
 

@@ -42,7 +42,11 @@ describe("streamed answer", () => {
 
   it("sends the usage only on request, in a last chunk without choices", async () => {
     const { engine } = await scripted({ script: { pieces, finish: "length" } });
-    const stream = await engine.chat.completions.create({ ...hi, stream: true, stream_options: { include_usage: true } });
+    const stream = await engine.chat.completions.create({
+      ...hi,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     const chunks = await collect(stream);
     expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
     expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe("length");
@@ -75,7 +79,14 @@ describe("streamed answer", () => {
     const iterator = stream[Symbol.asyncIterator]();
     const results = await Promise.all(Array.from({ length: 6 }, () => iterator.next()));
     expect(results.map(({ done }) => done)).toEqual([false, false, false, false, true, true]);
-    expect(results.map(({ value }) => value?.choices[0]?.delta.content)).toEqual(["", "a", "b", undefined, undefined, undefined]);
+    expect(results.map(({ value }) => value?.choices[0]?.delta.content)).toEqual([
+      "",
+      "a",
+      "b",
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it("keeps 32 requests apart", async () => {
@@ -101,7 +112,11 @@ describe("whole answer", () => {
     expect(whole.choices).toEqual([
       {
         index: 0,
-        message: { role: "assistant", content: chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""), refusal: null },
+        message: {
+          role: "assistant",
+          content: chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""),
+          refusal: null,
+        },
         logprobs: null,
         finish_reason: "stop",
       },
@@ -112,7 +127,7 @@ describe("whole answer", () => {
     expect(whole.system_fingerprint).toBe(chunks[0]?.system_fingerprint);
   });
 
-  it("has content \"\" when the model says nothing", async () => {
+  it('has content "" when the model says nothing', async () => {
     const { engine } = await scripted();
     const whole = await engine.chat.completions.create({ ...hi });
     expect(whole.choices[0]?.message).toEqual({ role: "assistant", content: "", refusal: null });
@@ -192,7 +207,13 @@ describe("Engine.load", () => {
       { parallel: 3, mmap: false, chatTemplate: "{{ x }}", onProgress: (fraction) => progress.push(fraction) },
     );
     const defaults = Object.fromEntries(engineOptions.map((row) => [row.name, row.default]));
-    expect(native.loadOptions).toEqual({ ...defaults, model: modelFile, parallel: 3, mmap: false, chatTemplate: "{{ x }}" });
+    expect(native.loadOptions).toEqual({
+      ...defaults,
+      model: modelFile,
+      parallel: 3,
+      mmap: false,
+      chatTemplate: "{{ x }}",
+    });
     expect(progress).toEqual([0.5, 1]);
     expect(engine.info).toMatchObject({ id: "Scripted Model", path: modelFile, vocabSize: 1000 });
     expect(engine.info.build.llamaBuild).toBe(10679);
@@ -241,7 +262,10 @@ describe("Engine.load", () => {
 
   it("is aborted by the signal: before, during", async () => {
     const reason = new Error("enough");
-    expect(await rejection(scripted({}, { signal: AbortSignal.abort(reason) }))).toMatchObject({ name: "AbortError", cause: reason });
+    expect(await rejection(scripted({}, { signal: AbortSignal.abort(reason) }))).toMatchObject({
+      name: "AbortError",
+      cause: reason,
+    });
     const controller = new AbortController();
     const error = rejection(scripted({ loadDelay: Infinity }, { signal: controller.signal }));
     setTimeout(() => controller.abort(reason), 5);

@@ -1,0 +1,161 @@
+import { describe, expect, it } from "vitest";
+import { runCli } from "../../src/cli/run.js";
+import { engineOptions, samplingOptions } from "../../src/options.js";
+import { modelFile, tick } from "../support/scripted-engine.js";
+import { ScriptedIo } from "../support/scripted-io.js";
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 400 && !holds(); i++) await tick(5);
+  expect(holds()).toBe(true);
+}
+
+describe("tokenloop", () => {
+  it("prints help and version", async () => {
+    const io = new ScriptedIo();
+    expect(await runCli(["--help"], io)).toBe(0);
+    expect(io.stdout.text).toContain("serve MODEL");
+    expect(await runCli(["--version"], io)).toBe(0);
+    expect(io.stdout.text).toMatch(/\n\d+\.\d+\.\d+\n$/);
+  });
+
+  it("lists every option in the help of its command", async () => {
+    const io = new ScriptedIo();
+    expect(await runCli(["serve", "--help"], io)).toBe(0);
+    for (const { flag } of engineOptions) expect(io.stdout.text).toContain(`--${flag}`);
+    expect(await runCli(["chat", "-h"], io)).toBe(0);
+    for (const { flag } of samplingOptions) expect(io.stdout.text).toContain(`--${flag}`);
+  });
+
+  it.each([
+    [[], "command is missing"],
+    [["serv"], "'serve'"],
+    [["serve"], "one MODEL"],
+    [["serve", "a", "b"], "one MODEL"],
+    [["serve", "a", "--contextsize", "5"], "'context-size'"],
+    [["serve", "a", "--parallel", "many"], "an integer from 1 to 256"],
+    [["serve", "a", "--port", "99999"], "--port"],
+    [["serve", "a", "--parallel"], "argument missing"],
+    [["serve", modelFile, "--parallel", "0"], "from 1 to 256"],
+  ])("%j is a wrong command line", async (args, text) => {
+    const io = new ScriptedIo();
+    expect(await runCli(args, io)).toBe(2);
+    expect(io.stderr.text).toContain(text);
+  });
+
+  it("fails with the reason if the model cannot be loaded", async () => {
+    const io = new ScriptedIo();
+    expect(await runCli(["serve", "/no/such.gguf"], io)).toBe(1);
+    expect(io.stderr.text).toContain("'/no/such.gguf': no such file");
+  });
+
+  it("ends a load on Ctrl-C", async () => {
+    const io = new ScriptedIo({ loadDelay: Infinity });
+    const status = runCli(["chat", modelFile], io);
+    await until(() => io.native.loadOptions !== undefined);
+    io.signal("SIGINT");
+    expect(await status).toBe(130);
+  });
+});
+
+describe("tokenloop serve", () => {
+  async function start(io: ScriptedIo, ...flags: string[]) {
+    const status = runCli(["serve", modelFile, "--port", "0", ...flags], io);
+    await until(() => io.stdout.text.includes("/v1"));
+    return { status, url: /http:\S+/.exec(io.stdout.text)?.[0] ?? "" };
+  }
+
+  it("serves with the flags given, until SIGTERM", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["a"] } });
+    io.stderr.isTTY = true;
+    const flags = ["--gpu-layers", "-1", "--no-mmap", "--step-target-ms=7.5", "--model-id", "mine"];
+    const { status, url } = await start(io, ...flags);
+    expect(io.native.loadOptions).toMatchObject({ gpuLayers: -1, mmap: false, stepTargetMs: 7.5 });
+    expect(io.stderr.text).toMatch(/Loading scripted-engine\.ts █+ 100 %/);
+    const response = await fetch(`${url}/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ messages: [{ role: "user", content: "hi" }] }),
+    });
+    expect(await response.json()).toMatchObject({ model: "mine", choices: [{ message: { content: "a" } }] });
+    io.signal("SIGTERM");
+    expect(await status).toBe(0);
+    expect(io.native.closed).toBe(1);
+    await expect(fetch(`${url}/models`)).rejects.toThrow();
+  });
+
+  it("ends running answers with an error when it stops", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["a"], hang: "decoding" } });
+    const { status, url } = await start(io);
+    const response = await fetch(`${url}/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ messages: [{ role: "user", content: "hi" }], stream: true }),
+    });
+    io.signal("SIGINT");
+    expect(await response.text()).toContain('"code":"engine_closed"');
+    expect(await status).toBe(0);
+  });
+
+  it("fails when the port is taken", async () => {
+    const first = new ScriptedIo();
+    const { status, url } = await start(first);
+    const second = new ScriptedIo();
+    expect(await runCli(["serve", modelFile, "--port", new URL(url).port], second)).toBe(1);
+    expect(second.stderr.text).toContain("EADDRINUSE");
+    expect(second.native.closed).toBe(1);
+    first.signal("SIGINT");
+    await status;
+  });
+});
+
+describe("tokenloop chat", () => {
+  it("answers each line of a pipe, with what was said before", async () => {
+    const io = new ScriptedIo({ script: (_request, nth) => ({ pieces: [`answer `, `${nth}`] }) });
+    io.stdin.end("one\n\ntwo\n");
+    expect(
+      await runCli(["chat", modelFile, "--system", "be brief", "--temperature", "0", "--max-tokens", "9"], io),
+    ).toBe(0);
+    expect(io.stdout.text).toBe("answer 0\nanswer 1\n");
+    expect(io.native.requests).toHaveLength(2);
+    expect(io.native.requests[1]).toMatchObject({ maxTokens: 9, sampling: { temperature: 0 } });
+    expect(JSON.parse(io.native.requests[1]?.messages ?? "")).toEqual([
+      { role: "system", content: "be brief" },
+      { role: "user", content: "one" },
+      { role: "assistant", content: "answer 0" },
+      { role: "user", content: "two" },
+    ]);
+    expect(io.native.closed).toBe(1);
+  });
+
+  it("cancels the running answer on Ctrl-C, and leaves on a second one", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["well"], hang: "decoding" } });
+    const status = runCli(["chat", modelFile], io);
+    io.stdin.write("one\n");
+    await until(() => io.stdout.text.includes("well"));
+    io.signal("SIGINT");
+    await until(() => io.stdout.text.includes("[cancelled]"));
+    expect(io.native.live).toBe(0);
+    io.signal("SIGINT");
+    expect(await status).toBe(130);
+    expect(io.native.closed).toBe(1);
+  });
+
+  it("leaves on SIGTERM in the middle of an answer", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["well"], hang: "decoding" } });
+    const status = runCli(["chat", modelFile], io);
+    io.stdin.write("one\n");
+    await until(() => io.stdout.text.includes("well"));
+    io.signal("SIGTERM");
+    expect(await status).toBe(143);
+  });
+
+  it("shows an error, forgets that turn and goes on", async () => {
+    const failFirst = { code: "context_length_exceeded", status: 400, param: "messages", message: "too long" };
+    const io = new ScriptedIo({ script: (_request, nth) => (nth === 0 ? { failFirst } : { pieces: ["ok"] }) });
+    io.stdin.end("one\ntwo\n");
+    expect(await runCli(["chat", modelFile], io)).toBe(1);
+    expect(io.stderr.text).toBe("error: too long\n");
+    expect(io.stdout.text).toBe("ok\n");
+    expect(JSON.parse(io.native.requests[1]?.messages ?? "")).toEqual([{ role: "user", content: "two" }]);
+  });
+});
