@@ -6,7 +6,9 @@ import { didYouMean } from "./suggest.js";
 type ValueOf<Row extends OptionRow> = Row["type"] extends "boolean"
   ? boolean
   : Row["type"] extends "string"
-    ? string
+    ? Row extends { readonly values: readonly (infer Value)[] }
+      ? Value
+      : string
     : number;
 
 /** The engine options of the option table, by name. */
@@ -64,7 +66,7 @@ export function validateLoadOptions(options: LoadOptions): ValidLoadOptions {
 /** The value, if it fits its row. */
 function checkOption(row: OptionRow, value: unknown): number | boolean | string {
   if (row.type === "boolean" && typeof value === "boolean") return value;
-  if (row.type === "string" && typeof value === "string") return value;
+  if (row.type === "string" && typeof value === "string" && (row.values?.includes(value) ?? true)) return value;
   if ((row.type === "number" || row.type === "integer") && typeof value === "number" && fits(row, value)) return value;
   throw wrongOption(row.name, rangeOf(row));
 }
@@ -80,6 +82,7 @@ function fits(row: OptionRow, value: number): boolean {
 
 /** A row's type and range in words, e.g. "an integer from 1 to 256". */
 export function rangeOf(row: OptionRow): string {
+  if (row.values !== undefined) return `one of ${row.values.join(", ")}`;
   const article = row.type === "integer" ? "an" : "a";
   const lower = row.minimum === undefined ? undefined : `from ${row.minimum}`;
   const above = row.exclusiveMinimum === undefined ? lower : `above ${row.exclusiveMinimum}`;

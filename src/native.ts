@@ -57,6 +57,8 @@ export interface NativeLoadOptions {
   mmap: boolean;
   /** Keep the model's pages in RAM. */
   mlock: boolean;
+  /** Fused attention kernels. */
+  flashAttention: "auto" | "on" | "off";
   /** Jinja template that replaces the model's own; "" keeps the model's. */
   chatTemplate: string;
 }

@@ -9,6 +9,8 @@ export interface OptionRow {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
+  /** The strings that are allowed; absent: any. */
+  readonly values?: readonly string[];
   readonly default: number | boolean | string;
   /** Long CLI flag without the dashes; absent: no flag. */
   readonly flag?: string;
@@ -47,6 +49,7 @@ export const engineOptions = [
   { name: "stepTargetMs", type: "number", exclusiveMinimum: 0, maximum: 60000, default: 50, flag: "step-target-ms", description: "Milliseconds a step should take at most while prompts are processed beside running answers." },
   { name: "mmap", type: "boolean", default: true, flag: "mmap", description: "Maps the model file instead of reading it." },
   { name: "mlock", type: "boolean", default: false, flag: "mlock", description: "Keeps the model's pages in RAM." },
+  { name: "flashAttention", type: "string", values: ["auto", "on", "off"], default: "auto", flag: "flash-attention", description: "Fused attention kernels. auto: on where a GPU computes; off on CPU, whose kernels round differently by batch size and would let an answer depend on what runs beside it." },
   { name: "chatTemplate", type: "string", default: "", flag: "chat-template", description: "Jinja chat template (text) that replaces the model's own." },
 ] as const satisfies readonly OptionRow[];
 

@@ -3,10 +3,10 @@
 // `npm run build` in a clone, `npx tokenloop build` elsewhere. Downloads nothing.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addonSettings, BuildError, checkToolkits, llamaSettings, parseArguments, usage } from "./options.mjs";
 import { checkTree, findSource, readPin, vendorFolder } from "./source.mjs";
@@ -88,6 +88,25 @@ function generator() {
   return found("ninja") ? ["-G", "Ninja"] : process.platform === "win32" ? [] : ["-G", "Unix Makefiles"];
 }
 
+// cmake-js links the C runtime statically; llama.cpp's libraries must do the same, or nothing links. llama.cpp stays
+// optimised in a debug build, so the runtime is the release one there, too.
+const windowsRuntime = "MultiThreaded";
+
+/** Path of cmake-js's program. A package has no right to compile at installation, so cmake-js is an optional peer. */
+function cmakeJsProgram() {
+  const require = createRequire(import.meta.url);
+  try {
+    for (const name of ["node-addon-api", "node-api-headers"]) require.resolve(name);
+    return join(dirname(require.resolve("cmake-js/package.json")), "bin", "cmake-js");
+  } catch {
+    const { peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const packages = Object.entries(peerDependencies).map(([name, range]) => `"${name}@${range}"`);
+    throw new BuildError(
+      `Building needs cmake-js and two sets of headers: npm install --no-save ${packages.join(" ")}`,
+    );
+  }
+}
+
 /** @param {string[]} args */
 async function main(args) {
   const { chosen, allowMismatch, help } = parseArguments(args);
@@ -95,7 +114,8 @@ async function main(args) {
     process.stdout.write(`${usage()}\n`);
     return;
   }
-  checkToolkits(chosen, found);
+  const folders = checkToolkits(chosen, found);
+  cmakeJsProgram();
   if (!found("cmake")) throw new BuildError("CMake was not found. Install CMake 3.21 or newer and a C++20 compiler.");
 
   const pin = readPin();
@@ -105,18 +125,22 @@ async function main(args) {
   const parallel = ["--parallel", String(process.env.TOKENLOOP_BUILD_JOBS ?? availableParallelism())];
   const settings = llamaSettings(chosen);
   const backend = chosen.find(({ group }) => group === "backend")?.flag ?? "cpu";
+  // Another compiler, another tree: CMake never changes the compiler of one that is configured.
+  const { CC = "", CXX = "" } = process.env;
   const key = createHash("sha256")
-    .update(JSON.stringify([pin, source.path, settings]))
+    .update(JSON.stringify([pin, source.path, settings, ...(CC + CXX === "" ? [] : [CC, CXX])]))
     .digest("hex")
     .slice(0, 12);
   const tree = join(root, "build", "llama", `${backend}-${key}`);
   const cache = compilerCache();
+  if (folders.length > 0) cache.env = { ...cache.env, PATH: [...folders, process.env.PATH].join(delimiter) };
   mkdirSync(tree, { recursive: true });
 
   log(
     `llama.cpp ${pin.version} (build ${pin.build}) from ${source.origin}, for ${chosen.map(({ flag }) => flag).join(", ")}`,
   );
-  if (!existsSync(join(tree, "CMakeCache.txt"))) {
+  // Written at the end of a configuration: a cache without it is one that was broken off.
+  if (!existsSync(join(tree, "llama-targets.cmake"))) {
     await run(
       "cmake",
       [
@@ -128,6 +152,7 @@ async function main(args) {
           LLAMA_BUILD_COMMIT: pin.commit,
           ...settings,
           ...cache.settings,
+          ...(process.platform === "win32" ? { CMAKE_MSVC_RUNTIME_LIBRARY: windowsRuntime } : {}),
         }),
       ],
       cache.env,
@@ -145,20 +170,34 @@ async function main(args) {
   // Only the release build goes where the loader looks.
   const out = kind === undefined ? join(root, "build") : join(root, "build", kind);
   log(`the addon, in ${kind === undefined ? "build" : `build/${kind}`}`);
-  const cmakeJs = join(dirname(createRequire(import.meta.url).resolve("cmake-js/package.json")), "bin", "cmake-js");
-  await run(
-    process.execPath,
-    [
-      cmakeJs,
-      "compile",
-      ...["--directory", root, "--out", out, "--parallel", parallel[1] ?? "2"],
-      ...(debug ? ["--debug"] : []),
-      ...Object.entries({ ...addon, TOKENLOOP_LLAMA_BUILD: tree, ...cache.settings }).map(
-        ([name, value]) => `--CD${name}=${value}`,
-      ),
-    ],
-    cache.env,
-  );
+  const variables = {
+    ...addon,
+    TOKENLOOP_LLAMA_BUILD: tree,
+    ...cache.settings,
+    ...(process.platform === "win32" ? { CMAKE_MSVC_RUNTIME_LIBRARY: windowsRuntime } : {}),
+  };
+  const cmakeJs = (/** @type {string} */ command) =>
+    run(
+      process.execPath,
+      [
+        cmakeJsProgram(),
+        command,
+        ...["--directory", root, "--out", out, "--parallel", parallel[1] ?? "2"],
+        ...(debug ? ["--debug"] : []),
+        ...Object.entries(variables).map(([name, value]) => `--CD${name}=${value}`),
+      ],
+      cache.env,
+    );
+  // Not cmake-js's `compile`: it keeps the settings of the first configuration, and when a build fails it deletes the
+  // whole output folder, llama.cpp's tree with it.
+  const stamp = join(out, "configured-with.json");
+  const wanted = JSON.stringify({ root, variables, node: process.version });
+  if (!existsSync(join(out, "CMakeCache.txt")) || !existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
+    rmSync(stamp, { force: true });
+    await cmakeJs("configure");
+    writeFileSync(stamp, wanted);
+  }
+  await cmakeJs("build");
   log("done");
 }
 

@@ -29,6 +29,8 @@ export const buildOptions = [
     tools: ["hipcc", "/opt/rocm/bin/hipcc"],
     toolkit: "ROCm (hipcc on the PATH)",
     llama: { GGML_HIP: "ON" },
+    // Where the addon's own CMakeLists.txt finds hip, hipblas and rocblas.
+    addon: { CMAKE_PREFIX_PATH: process.env.ROCM_PATH ?? "/opt/rocm" },
   },
   {
     flag: "metal",
@@ -149,14 +151,21 @@ export function addonSettings(chosen) {
 /**
  * @param {readonly BuildOption[]} chosen
  * @param {(program: string) => boolean} found  whether a program can be run
+ * @returns {string[]} folders of the tools that are not on the PATH, where CMake has to be told of them
  * @throws {BuildError} naming the toolkit that is missing.
  */
 export function checkToolkits(chosen, found) {
+  /** @type {string[]} */
+  const folders = [];
   for (const { flag, tools, toolkit } of chosen) {
-    if (tools !== undefined && !tools.some(found)) {
+    if (tools === undefined) continue;
+    const tool = tools.find(found);
+    if (tool === undefined) {
       throw new BuildError(`--${flag} needs ${toolkit}: none of ${tools.join(", ")} was found.`);
     }
+    if (tool.includes("/")) folders.push(tool.slice(0, tool.lastIndexOf("/")));
   }
+  return folders;
 }
 
 /** The text of --help. */

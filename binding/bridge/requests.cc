@@ -30,6 +30,14 @@ Result<EngineConfig> ReadLoadOptions(const Napi::Value& value) {
   config.step_target_ms = fields.Number("stepTargetMs", 0.001, 60000);
   config.mmap = fields.Boolean("mmap");
   config.mlock = fields.Boolean("mlock");
+  const std::string flash_attention = fields.String("flashAttention");
+  if (flash_attention == "on") {
+    config.flash_attention = FlashAttention::kOn;
+  } else if (flash_attention == "off") {
+    config.flash_attention = FlashAttention::kOff;
+  } else if (flash_attention != "auto") {
+    fields.Refuse("flashAttention", "auto, on or off");
+  }
   config.chat_template = fields.String("chatTemplate");
   if (fields.failure()) return *fields.failure();
   return config;

@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "engine/process.h"
+#include "ggml-backend.h"
 
 namespace tokenloop {
 namespace {
@@ -41,6 +42,20 @@ std::string Metadata(const llama_model* model, const char* key) {
   std::vector<char> buffer(1024);
   const int32_t length = llama_model_meta_val_str(model, key, buffer.data(), buffer.size());
   return length > 0 ? std::string(buffer.data()) : std::string();
+}
+
+// On CPU, ggml's fused kernels add up values in half precision, in an order that depends on the batch size and on where
+// in the cache a sequence lies: the same request then gives other text beside others than alone. Measured with nano, 16
+// stories, 8 at a time: 5 of 80 differ with them, none without.
+llama_flash_attn_type FlashAttentionType(FlashAttention choice) {
+  if (choice == FlashAttention::kOn) return LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  if (choice == FlashAttention::kOff) return LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    const auto type = ggml_backend_dev_type(ggml_backend_dev_get(i));
+    if (type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU)
+      return LLAMA_FLASH_ATTN_TYPE_AUTO;
+  }
+  return LLAMA_FLASH_ATTN_TYPE_DISABLED;
 }
 
 struct ProgressCall {
@@ -118,6 +133,7 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   params.n_ubatch = std::min(config.micro_batch_size, params.n_batch);
   params.kv_unified = true;
   params.no_perf = true;
+  params.flash_attn_type = FlashAttentionType(config.flash_attention);
   const auto cores = static_cast<uint32_t>(std::max(1, common_cpu_get_num_math()));
   const uint32_t threads = config.threads > 0 ? config.threads : cores;
   const uint32_t threads_batch = config.threads_batch > 0 ? config.threads_batch : threads;

@@ -60,6 +60,8 @@ struct RequestSpec {
   SamplingParams sampling;
 };
 
+enum class FlashAttention { kAuto, kOn, kOff };
+
 struct EngineConfig {
   std::string model;
   uint32_t context_size = 0;
@@ -73,6 +75,7 @@ struct EngineConfig {
   double step_target_ms = 50;
   bool mmap = true;
   bool mlock = false;
+  FlashAttention flash_attention = FlashAttention::kAuto;
   std::string chat_template;
 };
 

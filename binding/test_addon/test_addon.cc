@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "test_addon/llama_defaults.h"
+
 #include "chat/control_text.h"
 #include "engine/scheduler.h"
 #include "text/output_text.h"
@@ -154,6 +156,7 @@ static Napi::Object Register(Napi::Env env, Napi::Object exports) {
   exports.Set("planStep", Napi::Function::New(env, tokenloop::Plan));
   exports.Set("promptBudget", Napi::Function::New(env, tokenloop::MakePromptBudget));
   exports.Set("controlText", Napi::Function::New(env, tokenloop::MakeControlText));
+  exports.Set("llamaSamplingDefaults", Napi::Function::New(env, tokenloop::LlamaSamplingDefaults));
   exports.Set("splitMarked", Napi::Function::New(env, tokenloop::SplitMarked));
   return exports;
 }

@@ -53,7 +53,7 @@ describe("continuous batching", () => {
       text += chunk.choices[0]?.delta.content ?? "";
       if (text.length > 10) joined ??= answer(engine, "What does a cow say?");
     }
-    expect(text).toBe(Array.from({ length: 40 }, (_, i) => i + 1).join(", ") + ".");
+    expect(text).toBe(`${Array.from({ length: 40 }, (_, i) => i + 1).join(", ")}.`);
     expect(await joined).toBe("A cow says moo.");
   });
 });

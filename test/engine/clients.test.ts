@@ -91,7 +91,7 @@ describe("the official client, over a socket to `tokenloop serve`", () => {
   let server: ChildProcess;
   let baseURL = "";
   beforeAll(async () => {
-    server = spawn(process.execPath, [cli, "serve", nanoModel(), "--port", "0"], {
+    server = spawn(process.execPath, [cli, "serve", nanoModel(), "--port", "0", "--threads", "1"], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     baseURL = await new Promise<string>((resolve, reject) => {

@@ -33,12 +33,12 @@ async function generate(engine, onChunk = () => undefined) {
 
 const scenarios = {
   async exit() {
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
     process.exit(7);
   },
   async "exit-in-consumer"() {
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     let chunks = 0;
     await generate(engine, () => {
       if (++chunks === 20) process.exit(7);
@@ -46,17 +46,17 @@ const scenarios = {
     await new Promise((resolve) => setTimeout(resolve, 5000));
   },
   async "exit-while-loading"() {
-    void Engine.load({ model, onProgress: () => process.exit(7) });
+    void Engine.load({ model, threads: 1, onProgress: () => process.exit(7) });
     await new Promise((resolve) => setTimeout(resolve, 5000));
   },
   async "exit-while-closing"() {
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
     void engine.close();
     process.exit(7);
   },
   async throw() {
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     let chunks = 0;
     const streams = await Promise.all([1, 2].map(() => engine.chat.completions.create(endless)));
     // Nobody catches what these consumers throw: an unhandled rejection ends the process with 1.
@@ -67,7 +67,7 @@ const scenarios = {
     }
   },
   async "throw-in-timer"() {
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
     setTimeout(() => {
       throw new Error("elsewhere");
@@ -79,7 +79,7 @@ const scenarios = {
     const code = await worker.terminate();
     if (code !== 1) process.exit(3);
     // The process is healthy: another engine works, here and in a new worker.
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
     const second = new Worker(fileURLToPath(import.meta.url), { workerData: "endless" });
     await new Promise((resolve) => second.once("message", resolve));
@@ -89,19 +89,19 @@ const scenarios = {
   async "worker-and-exit"() {
     const worker = new Worker(fileURLToPath(import.meta.url), { workerData: "endless" });
     await new Promise((resolve) => worker.once("message", resolve));
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
     process.exit(7);
   },
   async idle() {
     // A loaded engine that nobody uses does not keep the process.
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await engine.chat.completions.create({ ...endless, stream: false, max_tokens: 5 });
     process.exitCode = 7;
   },
   async unread() {
     // A stream that nobody reads keeps it until the answer is whole.
-    const engine = await Engine.load({ model });
+    const engine = await Engine.load({ model, threads: 1 });
     await engine.chat.completions.create({ ...endless, max_tokens: 50 });
     process.exitCode = 7;
   },
@@ -110,7 +110,7 @@ const scenarios = {
 if (isMainThread) {
   await scenarios[process.argv[2]]();
 } else if (workerData === "endless") {
-  const engine = await Engine.load({ model });
+  const engine = await Engine.load({ model, threads: 1 });
   await generate(engine);
   parentPort.postMessage("generating");
 }

@@ -192,6 +192,7 @@ describe("the native contract", () => {
     load({ batchSize: 0.5 }, "batchSize");
     load({ stepTargetMs: Number.NaN }, "stepTargetMs");
     load({ mmap: "yes" }, "mmap");
+    load({ flashAttention: "maybe" }, "flashAttention");
     expect(() => addon.loadModel(loadOptions, undefined as never, undefined)).toThrow("onEvents");
   });
 

@@ -20,7 +20,7 @@ describe("Utf8Holder", () => {
     ["a character of three bytes", "e6adaa", "歪"],
     ["two emoji", "f09f9880f09f9a80", "😀🚀"],
     ["an incomplete tail", "6869f09f", "hi\uFFFD"],
-    ["overlong, surrogate, too large, then A", "c080eda080f490808041", "\uFFFD".repeat(9) + "A"],
+    ["overlong, surrogate, too large, then A", "c080eda080f490808041", `${"\uFFFD".repeat(9)}A`],
     ["a lone continuation byte", "618062", "a\uFFFDb"],
     ["a character cut short by another", "e6ade6adaa", "\uFFFD歪"],
     ["a genuine U+FFFD", "efbfbd41", "\uFFFDA"],

@@ -10,7 +10,7 @@ import type { ChatCompletionStream } from "../../src/stream.js";
 /** Checked by the compiler: a value of type Ours can be used where the client's type is wanted. */
 type Fits<Ours extends Theirs, Theirs> = Ours;
 
-export type Checks = [
+type Checks = [
   Fits<ChatCompletion, OpenAI.ChatCompletion>,
   Fits<ChatCompletionChunk, OpenAI.ChatCompletionChunk>,
   Fits<ChatCompletion["choices"][number]["message"], ChatCompletionMessageParam>,
@@ -19,7 +19,7 @@ export type Checks = [
 ];
 
 /** What create() returns follows from `stream`; never called. */
-export async function overloads(completions: Completions): Promise<void> {
+async function overloads(completions: Completions): Promise<void> {
   const messages: ChatCompletionMessageParam[] = [];
   const whole: ChatCompletion = await completions.create({ messages });
   const stream: ChatCompletionStream = await completions.create({ messages, stream: true });
@@ -28,6 +28,8 @@ export async function overloads(completions: Completions): Promise<void> {
   await completions.create({ messages, max_token: 1 });
   void [whole, stream, either];
 }
+void overloads;
+void (0 as unknown as Checks);
 
 describe("fields", () => {
   it("covers every field of the client's create params", () => {

@@ -5,9 +5,12 @@ import type { LoadOptions } from "../../src/load-options.js";
 import type { ChatCompletionCreateParams } from "../../src/openai/params.js";
 import { nanoModel } from "../models/nano.js";
 
-/** nano, loaded; the caller closes it. */
+/**
+ * nano, loaded; the caller closes it. One thread: ggml's threads wait for each other by spinning, and test files that run
+ * side by side on few cores would spend their time on that.
+ */
 export function loadNano(options: Partial<LoadOptions> = {}): Promise<Engine> {
-  return Engine.load({ model: nanoModel(), ...options });
+  return Engine.load({ model: nanoModel(), threads: 1, ...options });
 }
 
 /** One user message, greedy. */
