@@ -19,7 +19,7 @@ console.log(
 
 heading("A streamed chat");
 const messages = [];
-for (const question of ["Hello!", "What is the capital of France?", "Count to 12."]) {
+for (const question of ["Hello!", "What is the capital of France?", "What does a cow say?"]) {
   messages.push({ role: "user", content: question });
   print(`you   ${question}\nnano  `);
   let answer = "";
@@ -58,13 +58,17 @@ try {
 
 heading("Eight requests at once, in shared batches");
 const before = engine.stats();
-const numbers = [33, 34, 35, 36, 37, 38, 39, 40];
+const questions = [
+  "Count to 40.",
+  ...["fox", "bear", "owl", "dog", "cat", "horse"].map((animal) => `Tell me a story about a ${animal}.`),
+  "What is the capital of Japan?",
+];
 const began = performance.now();
-const answers = await Promise.all(numbers.map((n) => engine.chat.completions.create(user(`Count to ${n}.`))));
+const answers = await Promise.all(questions.map((question) => engine.chat.completions.create(user(question))));
 const seconds = (performance.now() - began) / 1000;
 answers.forEach((answer, i) => {
   const text = answer.choices[0].message.content;
-  console.log(`${numbers[i]}: ${text.length > 64 ? `${text.slice(0, 30)} … ${text.slice(-30)}` : text}`);
+  console.log(`${questions[i]}\n      ${text.length > 90 ? `${text.slice(0, 50)} … ${text.slice(-35)}` : text}`);
 });
 const after = engine.stats();
 const tokens = after.generatedTokens - before.generatedTokens;

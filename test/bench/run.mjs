@@ -1,0 +1,65 @@
+// `npm run bench [-- ROUNDS]`: our engine against llama.cpp's bare loop of the same build, on the same batch shapes. The
+// two run in turns, round by round, and the result is the median of the rounds' ratios: the machine may be busy with
+// other things, but not with other things for one of them alone.
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { build } from "vite";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const rounds = Number(process.argv[2] ?? 5);
+const threads = process.env.TOKENLOOP_BENCH_THREADS ?? "2";
+const only = process.env.TOKENLOOP_BENCH_ONLY;
+
+/** The fixtures are TypeScript; vite makes them a module that plain Node runs. */
+async function fixtures() {
+  const outDir = here("../../node_modules/.cache/tokenloop-bench");
+  await build({
+    configFile: false,
+    logLevel: "error",
+    root: here("../.."),
+    build: { ssr: here("../models/qwen3.ts"), outDir, emptyOutDir: true, target: "node20" },
+  });
+  return import(`${outDir}/qwen3.js`);
+}
+
+const run = (program, args) =>
+  JSON.parse(execFileSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }));
+const median = (values) =>
+  values.toSorted?.((a, b) => a - b)[values.length >> 1] ?? [...values].sort((a, b) => a - b)[values.length >> 1];
+
+const { ensureModel } = await fixtures();
+const cases = [];
+for (const streams of [1, 4, 8])
+  cases.push({ name: "0.6B-shaped Q4_0", preset: "qwen3-0.6b-shaped", streams, generated: 48 });
+for (const streams of [1, 8])
+  cases.push({ name: "2 layers, 152k vocabulary", preset: "tiny-qwen3", streams, generated: 256 });
+
+console.log(
+  `| model | streams | bare loop, tokens/s | engine, tokens/s | ratio (median of ${rounds}) | JS CPU per token | event-loop delay p99 |`,
+);
+console.log("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+for (const { name, preset, streams, generated } of cases) {
+  if (only !== undefined && !preset.includes(only)) continue;
+  const model = await ensureModel(preset);
+  const results = [];
+  for (let round = 0; round < rounds; round++) {
+    const args = [model, String(streams), "64", String(generated), threads];
+    const bare = () => run(here("../../build/test/tokenloop_loop_bench"), args);
+    const ours = () => run(process.execPath, [here("engine.mjs"), ...args]);
+    // Who goes first alternates.
+    const pair = round % 2 === 0 ? { bare: bare(), ours: ours() } : { ours: ours(), bare: bare() };
+    results.push({ ...pair, ratio: pair.ours.tokens_per_second / pair.bare.tokens_per_second });
+  }
+  const middle = (pick) => median(results.map(pick));
+  console.log(
+    `| ${[
+      name,
+      streams,
+      middle((r) => r.bare.tokens_per_second).toFixed(1),
+      middle((r) => r.ours.tokens_per_second).toFixed(1),
+      `${middle((r) => r.ratio).toFixed(3)} (${results.map((r) => r.ratio.toFixed(2)).join(" ")})`,
+      `${middle((r) => r.ours.js_us_per_token).toFixed(1)} µs`,
+      `${middle((r) => r.ours.event_loop_delay_p99_ms).toFixed(1)} ms`,
+    ].join(" | ")} |`,
+  );
+}
