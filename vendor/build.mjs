@@ -193,7 +193,8 @@ async function main(args) {
   const stamp = join(out, "configured-with.json");
   const wanted = JSON.stringify({ root, variables, node: process.version });
   if (!existsSync(join(out, "CMakeCache.txt")) || !existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
-    rmSync(stamp, { force: true });
+    // Anew, for the cache knows the old settings, and a generator that may have changed since.
+    for (const old of [stamp, join(out, "CMakeCache.txt")]) rmSync(old, { force: true });
     await cmakeJs("configure");
     writeFileSync(stamp, wanted);
   }

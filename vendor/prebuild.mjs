@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Fills prebuilds/<platform>-<arch>/ for publication. prebuildify knows only node-gyp, but runs whatever it is told to in
 // node-gyp's place: this very file, which ignores node-gyp's arguments and starts our build.
 import { spawnSync } from "node:child_process";
@@ -19,5 +20,7 @@ if (process.argv[2] === "rebuild") {
   run([join(root, "vendor", "build.mjs"), ...options]);
 } else {
   const prebuildify = join(dirname(createRequire(import.meta.url).resolve("prebuildify/package.json")), "bin.js");
-  run([prebuildify, "--napi", "--tag-libc", "--strip", "--node-gyp", self, "--name", "tokenloop"]);
+  // prebuildify starts a program, on Windows through a shell: there a script cannot be one, here it has to be executable.
+  const nodeGyp = process.platform === "win32" ? `"${process.execPath}" "${self}"` : self;
+  run([prebuildify, "--napi", "--tag-libc", "--strip", "--node-gyp", nodeGyp, "--name", "tokenloop"]);
 }
