@@ -49,7 +49,7 @@ export const engineOptions = [
   { name: "stepTargetMs", type: "number", exclusiveMinimum: 0, maximum: 60000, default: 50, flag: "step-target-ms", description: "Milliseconds a step should take at most while prompts are processed beside running answers." },
   { name: "mmap", type: "boolean", default: true, flag: "mmap", description: "Maps the model file instead of reading it." },
   { name: "mlock", type: "boolean", default: false, flag: "mlock", description: "Keeps the model's pages in RAM." },
-  { name: "flashAttention", type: "string", values: ["auto", "on", "off"], default: "auto", flag: "flash-attention", description: "Fused attention kernels. auto: on where a GPU computes; off on CPU, whose kernels round differently by batch size and would let an answer depend on what runs beside it." },
+  { name: "flashAttention", type: "string", values: ["auto", "on", "off"], default: "auto", flag: "flash-attention", description: "Fused attention kernels; auto leaves it to llama.cpp. On CPU they are faster, but round differently by batch size and place in the cache: where two tokens are nearly as likely, an answer can then depend on what runs beside it. off avoids that." },
   { name: "chatTemplate", type: "string", default: "", flag: "chat-template", description: "Jinja chat template (text) that replaces the model's own." },
 ] as const satisfies readonly OptionRow[];
 

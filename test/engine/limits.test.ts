@@ -46,7 +46,7 @@ describe("the context", () => {
   });
 
   it("shared by several: the youngest waits and is computed again, with the same text", async () => {
-    const engine = await load({ contextSize: 256, parallel: 4 });
+    const engine = await load({ contextSize: 256, parallel: 4, flashAttention: "off" });
     const questions = [37, 38, 39, 40].map((n) => `Count to ${n}.`);
     const alone: string[] = [];
     for (const question of questions) alone.push(await answer(engine, question));
@@ -88,8 +88,8 @@ describe("the queue", () => {
 describe("the batch", () => {
   it("prompts longer than a batch are processed in chunks, to the same answer", async () => {
     const question = `${"The sky is blue. ".repeat(40)}What is the capital of France?`;
-    const wide = await answer(await load({}), question, { max_tokens: 20 });
-    const engine = await load({ batchSize: 16, microBatchSize: 16 });
+    const wide = await answer(await load({ flashAttention: "off" }), question, { max_tokens: 20 });
+    const engine = await load({ batchSize: 16, microBatchSize: 16, flashAttention: "off" });
     expect(await answer(engine, question, { max_tokens: 20 })).toBe(wide);
     expect(engine.stats().steps).toBeGreaterThan(10);
   });
