@@ -1,24 +1,16 @@
 import { defineConfig } from "tsdown";
 
+const common = { platform: "node", target: "node20", fixedExtension: false } as const;
+
 export default defineConfig([
+  // The command line shares its code with the library.
   {
-    entry: { index: "src/index.ts" },
-    format: ["esm", "cjs"],
-    dts: true,
-    platform: "node",
-    target: "node20",
-    fixedExtension: false,
-    clean: true,
-    // import.meta.url finds the package's own folder, also in the CommonJS build.
-    shims: true,
-  },
-  {
-    entry: { "cli/main": "src/cli/main.ts" },
+    ...common,
+    entry: { index: "src/index.ts", "cli/main": "src/cli/main.ts" },
     format: ["esm"],
-    dts: false,
-    platform: "node",
-    target: "node20",
-    fixedExtension: false,
-    clean: false,
+    dts: { entry: "src/index.ts" },
+    clean: true,
   },
+  // import.meta.url finds the package's own folder, also in the CommonJS build.
+  { ...common, entry: { index: "src/index.ts" }, format: ["cjs"], dts: true, shims: true, clean: false },
 ]);
