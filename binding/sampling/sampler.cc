@@ -6,8 +6,13 @@
 #include <random>
 #include <string>
 
+#include "sampling/largest.h"
+
 namespace tokenloop {
 namespace {
+
+// Beyond this many, selecting ahead of the chain gains nothing.
+constexpr int32_t kMostPreselected = 128;
 
 Failure Invalid(const std::string& param, const std::string& message) {
   return {"invalid_request", 400, param, message};
@@ -80,6 +85,10 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const llama_vocab* vocab, const
   } else {
     // A link that would change nothing is left out: each one costs a pass over the candidates.
     if (params.top_k > 0) add(llama_sampler_init_top_k(params.top_k));
+    const bool first = !penalises && bias.empty();
+    if (first && params.top_k > 0 && params.top_k <= kMostPreselected) {
+      sampler->preselect_ = static_cast<uint32_t>(params.top_k);
+    }
     if (params.typical_p < 1.0f) add(llama_sampler_init_typical(params.typical_p, 0));
     if (params.top_p < 1.0f) add(llama_sampler_init_top_p(params.top_p, 0));
     if (params.min_p > 0.0f) add(llama_sampler_init_min_p(params.min_p, 0));
@@ -89,28 +98,24 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const llama_vocab* vocab, const
   return sampler;
 }
 
-llama_token Sampler::Argmax(const float* logits) const {
-  float best = -std::numeric_limits<float>::infinity();
-  llama_token token = LLAMA_TOKEN_NULL;
-  for (uint32_t i = 0; i < n_vocab_; ++i) {
-    if (logits[i] > best) {  // false for NaN
-      best = logits[i];
-      token = static_cast<llama_token>(i);
-    }
-  }
-  return token;
-}
-
 llama_token Sampler::Sample(const float* logits, Candidates& scratch) {
-  if (!chain_) return Argmax(logits);
-  scratch.resize(n_vocab_);
-  float sum = 0;
-  for (uint32_t i = 0; i < n_vocab_; ++i) {
-    scratch[i] = {static_cast<llama_token>(i), logits[i], 0.0f};
-    sum += logits[i];
+  if (!chain_) return FirstOfLargest({logits, n_vocab_});
+  llama_token_data_array array = {};
+  if (preselect_ > 0) {
+    SelectLargest({logits, n_vocab_}, preselect_, scratch);
+    // Sorted, and no larger than top_k wants: that link has nothing left to do.
+    array = {scratch.data(), scratch.size(), -1, true};
+  } else {
+    scratch.resize(n_vocab_);
+    float sum = 0;
+    for (uint32_t i = 0; i < n_vocab_; ++i) {
+      scratch[i] = {static_cast<llama_token>(i), logits[i], 0.0f};
+      sum += logits[i];
+    }
+    if (std::isnan(sum)) return LLAMA_TOKEN_NULL;
+    array = {scratch.data(), scratch.size(), -1, false};
   }
-  if (std::isnan(sum)) return LLAMA_TOKEN_NULL;
-  llama_token_data_array array = {scratch.data(), scratch.size(), -1, false};
+  if (array.size == 0) return LLAMA_TOKEN_NULL;
   llama_sampler_apply(chain_.get(), &array);
   if (array.selected < 0 || static_cast<size_t>(array.selected) >= array.size) return LLAMA_TOKEN_NULL;
   const llama_token_data& chosen = array.data[array.selected];

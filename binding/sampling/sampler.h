@@ -38,10 +38,9 @@ class Sampler {
   };
 
   Sampler() = default;
-  llama_token Argmax(const float* logits) const;
-
   std::unique_ptr<llama_sampler, ChainDeleter> chain_;  // null: plain argmax is all there is to do
   uint32_t n_vocab_ = 0;
+  uint32_t preselect_ = 0;  // > 0: top_k comes first, so only that many candidates enter the chain
   uint32_t lookback_ = 0;
   uint32_t seed_ = 0;
 };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "test_addon/llama_defaults.h"
+#include "test_addon/with_llama.h"
 
 #include "chat/control_text.h"
 #include "engine/scheduler.h"
@@ -156,6 +156,8 @@ static Napi::Object Register(Napi::Env env, Napi::Object exports) {
   exports.Set("planStep", Napi::Function::New(env, tokenloop::Plan));
   exports.Set("promptBudget", Napi::Function::New(env, tokenloop::MakePromptBudget));
   exports.Set("controlText", Napi::Function::New(env, tokenloop::MakeControlText));
+  exports.Set("firstOfLargest", Napi::Function::New(env, tokenloop::FirstOfLargestOf));
+  exports.Set("selectLargest", Napi::Function::New(env, tokenloop::SelectLargestOf));
   exports.Set("llamaSamplingDefaults", Napi::Function::New(env, tokenloop::LlamaSamplingDefaults));
   exports.Set("splitMarked", Napi::Function::New(env, tokenloop::SplitMarked));
   return exports;

@@ -14,6 +14,8 @@ export interface TestAddon {
     limits: { batchSize: number; promptBudget: number; freeCells: number },
   ): { shares: [index: number, tokens: number][]; preempted: number[] };
   promptBudget(targetMs: number): { observe(tokens: number, ms: number): void; tokens(decoding: number): number };
+  firstOfLargest(logits: Float32Array): number;
+  selectLargest(logits: Float32Array, count: number): number[];
   /** llama.cpp's own defaults, under the names of the option table. */
   llamaSamplingDefaults(): Record<string, number>;
   controlText(controlTexts: string[]): { mark(text: string): string };

@@ -1,8 +1,33 @@
-#include "test_addon/llama_defaults.h"
+#include "test_addon/with_llama.h"
+
+#include <span>
+#include <vector>
 
 #include "common.h"
+#include "sampling/largest.h"
 
 namespace tokenloop {
+
+namespace {
+
+std::span<const float> Logits(const Napi::Value& value) {
+  const auto array = value.As<Napi::Float32Array>();
+  return {array.Data(), array.ElementLength()};
+}
+
+}  // namespace
+
+Napi::Value FirstOfLargestOf(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), FirstOfLargest(Logits(info[0])));
+}
+
+Napi::Value SelectLargestOf(const Napi::CallbackInfo& info) {
+  std::vector<llama_token_data> largest;
+  SelectLargest(Logits(info[0]), info[1].As<Napi::Number>().Uint32Value(), largest);
+  Napi::Array ids = Napi::Array::New(info.Env());
+  for (const llama_token_data& candidate : largest) ids.Set(ids.Length(), static_cast<double>(candidate.id));
+  return ids;
+}
 
 Napi::Value LlamaSamplingDefaults(const Napi::CallbackInfo& info) {
   const common_params_sampling defaults;
