@@ -53,6 +53,8 @@ export interface NativeLoadOptions {
   queueSize: number;
   /** Milliseconds that a step with prompt tokens should take while others decode. */
   stepTargetMs: number;
+  /** Keep the cells of finished requests for prompts that begin alike. */
+  prefixCache: boolean;
   /** Map the file instead of reading it. */
   mmap: boolean;
   /** Keep the model's pages in RAM. */
@@ -121,6 +123,10 @@ export interface NativeRequest {
   maxTokens: number;
   /** Stop strings, none empty. The text never contains one, nor any part of one that ended it. */
   stop: string[];
+  /** Whether it may use the cells of earlier requests that begin alike, and leave its own to later ones. */
+  cachePrompt: boolean;
+  /** Requests of different keys never share cells. */
+  cacheKey: string;
   sampling: NativeSampling;
 }
 
@@ -196,19 +202,24 @@ export interface NativeStats {
   finished: number;
   cancelled: number;
   failed: number;
-  /** Sequences that hold KV cells now. */
+  /** Running requests that hold KV cells now. */
   sequences: number;
+  /** KV cells of running requests, cells kept for reuse (freed when needed), and all there are. */
   cellsUsed: number;
+  cellsCached: number;
   cells: number;
-  /** llama_decode calls, and tokens in them. */
+  /** llama_decode calls, and tokens in them; prompt tokens whose cells were there already are cached ones. */
   steps: number;
   promptTokens: number;
+  cachedTokens: number;
   generatedTokens: number;
   /** Steps that decoded two or more sequences, and most sequences in one step. */
   sharedSteps: number;
   peakSequences: number;
   /** Requests whose cells were taken back and that were computed again. */
   preemptions: number;
+  /** Kept sequences whose cells were freed for others. */
+  evictions: number;
   /** Milliseconds in llama_decode, in sampling, in the whole loop while it had work. */
   decodeMs: number;
   sampleMs: number;

@@ -47,6 +47,7 @@ export const engineOptions = [
   { name: "gpuLayers", type: "integer", minimum: -1, maximum: 100000, default: -1, flag: "gpu-layers", description: "Layers on the GPU; -1 takes all." },
   { name: "queueSize", type: "integer", minimum: 0, maximum: 1000000, default: 512, flag: "queue-size", description: "Requests that may wait for a sequence; one more gets a 429." },
   { name: "stepTargetMs", type: "number", exclusiveMinimum: 0, maximum: 60000, default: 50, flag: "step-target-ms", description: "Milliseconds a step should take at most while prompts are processed beside running answers." },
+  { name: "prefixCache", type: "boolean", default: true, flag: "prefix-cache", description: "Keeps the KV cells of finished requests, and lets prompts that begin alike share them." },
   { name: "mmap", type: "boolean", default: true, flag: "mmap", description: "Maps the model file instead of reading it." },
   { name: "mlock", type: "boolean", default: false, flag: "mlock", description: "Keeps the model's pages in RAM." },
   { name: "flashAttention", type: "string", values: ["auto", "on", "off"], default: "auto", flag: "flash-attention", description: "Fused attention kernels; auto leaves it to llama.cpp. On CPU they are faster, but round differently by batch size and place in the cache: where two tokens are nearly as likely, an answer can then depend on what runs beside it. off avoids that." },

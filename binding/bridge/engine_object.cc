@@ -150,13 +150,16 @@ Napi::Value ReadStats(const Handle& handle, const Napi::CallbackInfo& info) {
   set("failed", stats.failed);
   set("sequences", stats.sequences);
   set("cellsUsed", stats.cells_used);
+  set("cellsCached", stats.cells_cached);
   set("cells", stats.cells);
   set("steps", stats.steps);
   set("promptTokens", stats.prompt_tokens);
+  set("cachedTokens", stats.cached_tokens);
   set("generatedTokens", stats.generated_tokens);
   set("sharedSteps", stats.shared_steps);
   set("peakSequences", stats.peak_sequences);
   set("preemptions", stats.preemptions);
+  set("evictions", stats.evictions);
   set("decodeMs", stats.decode_ms);
   set("sampleMs", stats.sample_ms);
   set("loopMs", stats.loop_ms);

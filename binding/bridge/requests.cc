@@ -28,6 +28,7 @@ Result<EngineConfig> ReadLoadOptions(const Napi::Value& value) {
   config.gpu_layers = static_cast<int32_t>(fields.Integer("gpuLayers", -1, 100000));
   config.queue_size = static_cast<uint32_t>(fields.Integer("queueSize", 0, 1000000));
   config.step_target_ms = fields.Number("stepTargetMs", 0.001, 60000);
+  config.prefix_cache = fields.Boolean("prefixCache");
   config.mmap = fields.Boolean("mmap");
   config.mlock = fields.Boolean("mlock");
   const std::string flash_attention = fields.String("flashAttention");
@@ -53,6 +54,8 @@ Result<RequestSpec> ReadRequest(const Napi::Value& value) {
   if (spec.prompt.value_or("").size() > kPromptBytes) fields.Refuse("prompt", "shorter than 1 GiB");
   spec.max_tokens = static_cast<int32_t>(fields.Integer("maxTokens", -1, kInt32Max));
   spec.stop = fields.NonEmptyStrings("stop");
+  spec.cache_prompt = fields.Boolean("cachePrompt");
+  spec.cache_key = fields.String("cacheKey");
   Fields sampling(fields.Object("sampling"));
   SamplingParams& params = spec.sampling;
   params.temperature = static_cast<float>(sampling.Number("temperature", 0, kFloatMax));

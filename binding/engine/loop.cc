@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 
 #include "engine/result_json.h"
 
@@ -13,6 +14,11 @@ double Milliseconds(Clock::duration duration) { return std::chrono::duration<dou
 // Cells kept free per running answer when a new request is admitted: without them a full cache would preempt the
 // newcomer a few tokens later.
 constexpr uint32_t kAdmissionReserve = 32;
+
+// Shorter common prefixes are computed anew: sharing them would save less than it costs to keep account of.
+constexpr uint32_t kShortestReuse = 32;
+// How many waiting requests are looked at in one turn for one that need not wait for another's prefix.
+constexpr size_t kLookAhead = 32;
 
 }  // namespace
 
@@ -26,6 +32,7 @@ TokenLoop::TokenLoop(Model& model, const EngineConfig& config, EventSink& sink,
       cells_(model.info().context_size),
       parallel_(model.info().parallel),
       batch_size_(model.info().batch_size),
+      keeps_(model.info().sequences > model.info().parallel),
       budget_(config.step_target_ms),
       batch_tokens_(batch_size_),
       batch_positions_(batch_size_),
@@ -34,7 +41,7 @@ TokenLoop::TokenLoop(Model& model, const EngineConfig& config, EventSink& sink,
       batch_sequence_pointers_(batch_size_),
       batch_outputs_(batch_size_) {
   for (uint32_t i = 0; i < batch_size_; ++i) batch_sequence_pointers_[i] = &batch_sequences_[i];
-  for (uint32_t i = parallel_; i > 0; --i) free_sequences_.push_back(static_cast<llama_seq_id>(i - 1));
+  for (uint32_t i = model.info().sequences; i > 0; --i) free_sequences_.push_back(static_cast<llama_seq_id>(i - 1));
   stats_.cells = cells_;
   published_.cells = cells_;
   llama_set_abort_callback(context_, ShouldAbort, this);
@@ -136,22 +143,100 @@ void TokenLoop::RemoveCancelled() {
   Forget();
 }
 
+// First come, first served: a large request is not overtaken, so it cannot starve. Only one that waits for a prefix
+// that another request is about to compute lets others pass; it will have less to do than they.
 void TokenLoop::Admit() {
-  while (!waiting_.empty() && !free_sequences_.empty()) {
-    Request& request = *waiting_.front();
+  size_t passed = 0;
+  while (passed < std::min(waiting_.size(), kLookAhead) && running_.size() < parallel_) {
+    if (free_sequences_.empty() && !EvictOldest()) return;
+    Request& request = *waiting_[passed];
+    const auto size = static_cast<uint32_t>(request.tokens.size());
+    PrefixTree::Match match;
+    if (keeps_ && request.spec.cache_prompt) {
+      // At least one token must be decoded: its logits are wanted.
+      match = tree_.Find(request.spec.cache_key, std::span(request.tokens).first(size - 1));
+      if (match.length < kShortestReuse) match = {};
+      if (AwaitsPrefix(request, match.length)) {
+        ++passed;
+        continue;
+      }
+    }
     if (!running_.empty()) {
-      // First come, first served: a large request is not overtaken, so it cannot starve.
-      uint64_t committed = UsedCells() + request.tokens.size();
+      uint64_t committed = tree_.active_cells() + (size - match.length);
+      if (match.length > 0) committed += tree_.IdleCells(match.source, match.length);
       for (const auto& other : running_) committed += other->pending() + kAdmissionReserve;
       if (committed > cells_) return;
     }
-    request.sequence = free_sequences_.back();
-    free_sequences_.pop_back();
-    request.state = RequestState::kPrefilling;
-    if (request.admitted == 0) request.admitted = next_admission_++;
-    if (request.first_decode == Clock::time_point{}) request.first_decode = Clock::now();
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    Start(request, match);
+    running_.push_back(std::move(waiting_[passed]));
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(passed));
+  }
+}
+
+// Whether a running request is about to compute a longer prefix of this prompt than the cache has now.
+bool TokenLoop::AwaitsPrefix(const Request& request, uint32_t available) const {
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
+    if (other->state != RequestState::kPrefilling || !other->spec.cache_prompt) return false;
+    if (other->spec.cache_key != request.spec.cache_key) return false;
+    const auto end =
+        std::mismatch(request.tokens.begin(), request.tokens.end() - 1, other->tokens.begin(), other->tokens.end());
+    const auto common = static_cast<uint32_t>(end.first - request.tokens.begin());
+    return common >= available + kShortestReuse && other->cached < common;
+  });
+}
+
+void TokenLoop::Start(Request& request, const PrefixTree::Match& match) {
+  request.sequence = free_sequences_.back();
+  free_sequences_.pop_back();
+  if (match.length == 0) {
+    tree_.Add(request.sequence, request.spec.cache_key);
+  } else {
+    llama_memory_seq_cp(memory_, match.source, request.sequence, 0, static_cast<llama_pos>(match.length));
+    tree_.AddShared(request.sequence, match.source, match.length);
+    const auto kept = std::find(kept_.begin(), kept_.end(), match.source);
+    if (kept != kept_.end()) {
+      kept_.erase(kept);
+      // One that holds nothing beyond the shared part is of no more use; any other was used just now.
+      if (tree_.Length(match.source) == match.length) {
+        FreeSequence(match.source);
+      } else {
+        kept_.push_back(match.source);
+      }
+    }
+  }
+  request.cached = match.length;
+  request.state = RequestState::kPrefilling;
+  if (request.admitted == 0) {
+    request.admitted = next_admission_++;
+    request.reused = match.length;
+    stats_.cached_tokens += match.length;
+    request.first_decode = Clock::now();
+  }
+}
+
+// The request's cells reach up to `cached` tokens now.
+void TokenLoop::Advance(Request& request, uint32_t cached) {
+  if (cached <= request.cached) return;
+  tree_.Append(request.sequence, std::span(request.tokens).subspan(request.cached, cached - request.cached));
+  request.cached = cached;
+}
+
+void TokenLoop::FreeSequence(llama_seq_id sequence) {
+  llama_memory_seq_rm(memory_, sequence, -1, -1);
+  tree_.Remove(sequence);
+  free_sequences_.push_back(sequence);
+}
+
+bool TokenLoop::EvictOldest() {
+  if (kept_.empty()) return false;
+  FreeSequence(kept_.front());
+  kept_.pop_front();
+  ++stats_.evictions;
+  return true;
+}
+
+void TokenLoop::EvictFor(uint32_t cells) {
+  while (cells_ - tree_.cells() < cells && EvictOldest()) {
   }
 }
 
@@ -159,13 +244,15 @@ void TokenLoop::Step() {
   std::vector<SequenceView> views;
   views.reserve(running_.size());
   uint32_t decoding = 0;
+  uint64_t wanted = 0;
   for (const auto& request : running_) {
     const bool decodes = request->state == RequestState::kDecoding;
     decoding += decodes ? 1 : 0;
-    views.push_back({request->pending(), request->cached, decodes, request->admitted});
+    wanted += request->pending();
+    views.push_back({request->pending(), tree_.OwnCells(request->sequence), decodes, request->admitted});
   }
-  const uint32_t used = UsedCells();
-  const StepPlan plan = PlanStep(views, {batch_size_, budget_.Tokens(decoding), cells_ - std::min(used, cells_)});
+  EvictFor(static_cast<uint32_t>(std::min<uint64_t>(wanted, batch_size_)));
+  const StepPlan plan = PlanStep(views, {batch_size_, budget_.Tokens(decoding), cells_ - tree_.cells()});
 
   if (plan.shares.empty()) {
     // The oldest request is alone and has filled the cache.
@@ -186,7 +273,7 @@ void TokenLoop::Step() {
     uint32_t answering = 0;
     for (const BatchEntry& entry : entries_) {
       tokens += entry.tokens;
-      entry.request->cached += entry.tokens;
+      Advance(*entry.request, entry.request->cached + entry.tokens);
       if (entry.request->state == RequestState::kPrefilling) stats_.prompt_tokens += entry.tokens;
       answering += entry.request->state == RequestState::kDecoding ? 1 : 0;
     }
@@ -258,7 +345,7 @@ int32_t TokenLoop::Decode() {
 void TokenLoop::Resynchronise(const std::vector<BatchEntry>& entries) {
   for (const BatchEntry& entry : entries) {
     const llama_pos last = llama_memory_seq_pos_max(memory_, entry.request->sequence);
-    entry.request->cached = static_cast<uint32_t>(last + 1);
+    Advance(*entry.request, static_cast<uint32_t>(last + 1));
   }
 }
 
@@ -309,8 +396,7 @@ void TokenLoop::Append(Request& request, llama_token token) {
 }
 
 void TokenLoop::Preempt(Request& request) {
-  llama_memory_seq_rm(memory_, request.sequence, -1, -1);
-  free_sequences_.push_back(request.sequence);
+  FreeSequence(request.sequence);
   request.sequence = -1;
   request.cached = 0;
   request.state = RequestState::kWaiting;
@@ -331,7 +417,14 @@ void TokenLoop::Finish(Request& request, FinishReason reason) {
     if (request.output->Finish(rest) && reason == FinishReason::kLength) reason = FinishReason::kStop;
     if (!rest.empty()) events_.push_back({request.id, EventKind::kDelta, 0, std::move(rest)});
   }
-  ++(reason == FinishReason::kCancelled ? stats_.cancelled : stats_.finished);
+  const bool cancelled = reason == FinishReason::kCancelled;
+  ++(cancelled ? stats_.cancelled : stats_.finished);
+  if (!cancelled && keeps_ && request.spec.cache_prompt && request.holds_sequence() &&
+      request.cached >= kShortestReuse) {
+    tree_.Keep(request.sequence);
+    kept_.push_back(request.sequence);
+    request.sequence = -1;
+  }
   Release(request);
   events_.push_back({request.id, EventKind::kFinished, static_cast<int32_t>(reason), ResultJson(request)});
 }
@@ -345,8 +438,7 @@ void TokenLoop::Fail(Request& request, const Failure& failure) {
 
 void TokenLoop::Release(Request& request) {
   if (request.holds_sequence()) {
-    llama_memory_seq_rm(memory_, request.sequence, -1, -1);
-    free_sequences_.push_back(request.sequence);
+    FreeSequence(request.sequence);
     request.sequence = -1;
   }
   request.cached = 0;
@@ -368,19 +460,14 @@ void TokenLoop::PublishEvents() {
   events_.clear();
 }
 
-uint32_t TokenLoop::UsedCells() const {
-  uint32_t used = 0;
-  for (const auto& request : running_) used += request->cached;
-  return used;
-}
-
 void TokenLoop::UpdateStats() {
   stats_.queued = static_cast<uint32_t>(preparing_.size() + waiting_.size());
   stats_.decoding = static_cast<uint32_t>(std::count_if(
       running_.begin(), running_.end(), [](const auto& request) { return request->state == RequestState::kDecoding; }));
   stats_.prefilling = static_cast<uint32_t>(running_.size()) - stats_.decoding;
   stats_.sequences = static_cast<uint32_t>(running_.size());
-  stats_.cells_used = UsedCells();
+  stats_.cells_used = tree_.active_cells();
+  stats_.cells_cached = tree_.cells() - tree_.active_cells();
   const std::lock_guard lock(stats_mutex_);
   published_ = stats_;
 }

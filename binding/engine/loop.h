@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/model.h"
+#include "engine/prefix_tree.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "engine/types.h"
@@ -50,6 +51,12 @@ class TokenLoop {
   void Absorb(Arrival arrival);
   void RemoveCancelled();
   void Admit();
+  bool AwaitsPrefix(const Request& request, uint32_t available) const;
+  void Start(Request& request, const PrefixTree::Match& match);
+  void Advance(Request& request, uint32_t cached);
+  void FreeSequence(llama_seq_id sequence);
+  bool EvictOldest();
+  void EvictFor(uint32_t cells);
   void Step();
   std::vector<BatchEntry> FillBatch(const StepPlan& plan);
   int32_t Decode();
@@ -62,7 +69,6 @@ class TokenLoop {
   void Release(Request& request);
   void Forget();  // drops finished requests from the lists
   void PublishEvents();
-  uint32_t UsedCells() const;
   void UpdateStats();
   static bool ShouldAbort(void* self);
 
@@ -87,6 +93,9 @@ class TokenLoop {
   std::deque<std::shared_ptr<Request>> waiting_;
   std::vector<std::shared_ptr<Request>> running_;
   std::vector<llama_seq_id> free_sequences_;
+  PrefixTree tree_;
+  const bool keeps_;               // whether finished sequences stay for reuse
+  std::deque<llama_seq_id> kept_;  // those that do, least recently used first
   uint64_t next_admission_ = 1;
   PromptBudget budget_;
   Candidates candidates_;

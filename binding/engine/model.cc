@@ -14,6 +14,8 @@ namespace tokenloop {
 namespace {
 
 constexpr uint32_t kDefaultContext = 8192;
+// Most finished sequences whose cells are kept for reuse; cells are the tighter limit in practice.
+constexpr uint32_t kKeptSequences = 64;
 
 // What llama.cpp would answer with an abort or a bare NULL.
 std::optional<Failure> CheckFile(const std::string& path) {
@@ -124,10 +126,15 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   params.n_ctx = config.context_size > 0 ? config.context_size
                  : training > 0          ? std::min(training, kDefaultContext)
                                          : kDefaultContext;
-  params.n_seq_max = config.parallel;
   params.n_batch = std::min(config.batch_size, params.n_ctx);
   params.n_batch = std::max(params.n_batch, config.parallel);  // every sequence must get its token in one step
   params.n_ubatch = std::min(config.micro_batch_size, params.n_batch);
+  // Kept sequences need ids of their own; llama.cpp asserts that a batch has room for an output of each. The state of a
+  // recurrent model is per sequence and cannot be shared in part.
+  const bool divisible = !llama_model_is_recurrent(model) && !llama_model_is_hybrid(model);
+  const uint32_t most = std::min<uint32_t>(params.n_ubatch, static_cast<uint32_t>(llama_max_parallel_sequences()));
+  const uint32_t kept = config.prefix_cache && divisible ? kKeptSequences : 0;
+  params.n_seq_max = std::max(config.parallel, std::min(config.parallel + kept, most));
   params.kv_unified = true;
   params.no_perf = true;
   params.flash_attn_type = FlashAttentionType(config.flash_attention);
@@ -162,7 +169,8 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.vocab_size = static_cast<uint32_t>(llama_vocab_n_tokens(vocab()));
   info_.training_context = training;
   info_.context_size = llama_n_ctx(context_.get());
-  info_.parallel = llama_n_seq_max(context_.get());
+  info_.parallel = config.parallel;
+  info_.sequences = llama_n_seq_max(context_.get());
   info_.batch_size = llama_n_batch(context_.get());
   return true;
 }

@@ -24,6 +24,7 @@ struct ModelInfo {
   uint32_t training_context = 0;
   uint32_t context_size = 0;
   uint32_t parallel = 0;
+  uint32_t sequences = 0;  // that the context can hold: running and kept ones
   uint32_t batch_size = 0;
 };
 

@@ -60,6 +60,7 @@ struct Request {
   uint32_t prompt_size = 0;
   uint32_t cached = 0;  // tokens whose KV cells this request holds; tokens[cached..] is pending
   llama_seq_id sequence = -1;
+  uint32_t reused = 0;  // prompt tokens whose cells were there already when it was first admitted
   uint64_t admitted = 0;
   std::unique_ptr<Sampler> sampler;
   std::optional<OutputText> output;

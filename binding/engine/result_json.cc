@@ -23,7 +23,7 @@ std::string ResultJson(const Request& request) {
   const bool answered = request.first_token != Clock::time_point{};
   Json json = {
       {"prompt_tokens", request.prompt_size},
-      {"cached_tokens", 0},
+      {"cached_tokens", request.reused},
       {"completion_tokens", request.generated()},
       {"seed", request.sampler ? request.sampler->seed() : 0},
       {"queue_ms", MillisecondsBetween(request.submitted, started ? request.first_decode : now)},

@@ -57,6 +57,8 @@ struct RequestSpec {
   std::optional<std::string> prompt;    // raw text, special tokens parsed
   int32_t max_tokens = -1;              // -1: until the context is full
   std::vector<std::string> stop;
+  bool cache_prompt = true;  // may use cells of others, and leave its own
+  std::string cache_key;     // requests of different keys never share cells
   SamplingParams sampling;
 };
 
@@ -73,6 +75,7 @@ struct EngineConfig {
   int32_t gpu_layers = -1;
   uint32_t queue_size = 512;
   double step_target_ms = 50;
+  bool prefix_cache = true;
   bool mmap = true;
   bool mlock = false;
   FlashAttention flash_attention = FlashAttention::kAuto;
@@ -107,13 +110,16 @@ struct Stats {
   uint64_t failed = 0;
   uint32_t sequences = 0;
   uint32_t cells_used = 0;
+  uint32_t cells_cached = 0;
   uint32_t cells = 0;
   uint64_t steps = 0;
   uint64_t prompt_tokens = 0;
+  uint64_t cached_tokens = 0;
   uint64_t generated_tokens = 0;
   uint64_t shared_steps = 0;
   uint32_t peak_sequences = 0;
   uint64_t preemptions = 0;
+  uint64_t evictions = 0;
   double decode_ms = 0;
   double sample_ms = 0;
   double loop_ms = 0;

@@ -9,6 +9,7 @@
 
 #include "chat/control_text.h"
 #include "engine/scheduler.h"
+#include "test_addon/prefix_tree.h"
 #include "text/output_text.h"
 #include "text/stop_matcher.h"
 #include "text/utf8.h"
@@ -156,6 +157,7 @@ static Napi::Object Register(Napi::Env env, Napi::Object exports) {
   exports.Set("planStep", Napi::Function::New(env, tokenloop::Plan));
   exports.Set("promptBudget", Napi::Function::New(env, tokenloop::MakePromptBudget));
   exports.Set("controlText", Napi::Function::New(env, tokenloop::MakeControlText));
+  exports.Set("prefixTree", Napi::Function::New(env, tokenloop::MakePrefixTree));
   exports.Set("firstOfLargest", Napi::Function::New(env, tokenloop::FirstOfLargestOf));
   exports.Set("selectLargest", Napi::Function::New(env, tokenloop::SelectLargestOf));
   exports.Set("llamaSamplingDefaults", Napi::Function::New(env, tokenloop::LlamaSamplingDefaults));

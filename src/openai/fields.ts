@@ -13,11 +13,10 @@ export const harmlessFields: readonly HarmlessField[] = [
   { name: "metadata", schema: { type: "object" }, why: "Belongs to stored completions; nothing is stored." },
   { name: "store", schema: { type: "boolean" }, why: "Nothing is ever stored, so false holds and true has no effect." },
   {
-    name: "prompt_cache_key",
+    name: "prompt_cache_retention",
     schema: { type: "string" },
-    why: "A hint for OpenAI's cache; answers do not depend on it.",
+    why: "Cells are kept for as long as there is room; answers do not depend on it.",
   },
-  { name: "prompt_cache_retention", schema: { type: "string" }, why: "As prompt_cache_key." },
   { name: "service_tier", schema: { enum: ["auto", "default"] }, why: "There is one tier; others are refused." },
 ];
 

@@ -17,4 +17,6 @@ export const limits = {
   values: 2_000_000,
   /** Bytes of an HTTP body. */
   bodyBytes: 16 * 1024 * 1024,
+  /** UTF-16 units of prompt_cache_key. */
+  cacheKeyLength: 512,
 } as const;

@@ -12,7 +12,6 @@ export interface HarmlessParams {
   safety_identifier?: string | null | undefined;
   metadata?: { [key: string]: string } | null | undefined;
   store?: boolean | null | undefined;
-  prompt_cache_key?: string | null | undefined;
   prompt_cache_retention?: "in_memory" | "24h" | null | undefined;
   service_tier?: "auto" | "default" | null | undefined;
 }
@@ -48,6 +47,13 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
   max_tokens?: number | null | undefined;
   /** Up to four strings that end the answer; the answer does not contain them. */
   stop?: string | string[] | null | undefined;
+  /**
+   * Prompts share KV cells only with earlier prompts of the same key, at most 512 characters; default "". Give each tenant
+   * its own: then neither answers nor their timing tell one tenant about another.
+   */
+  prompt_cache_key?: string | null | undefined;
+  /** llama-server's name: false uses no cells of earlier prompts and leaves none to later ones; default true. */
+  cache_prompt?: boolean | null | undefined;
   /** Token id to a value from -100 to 100 that is added to its logit. */
   logit_bias?: Record<string, number> | null | undefined;
   stream?: boolean | null | undefined;

@@ -88,6 +88,8 @@ const ownFields: Record<string, JsonSchema> = {
     maxItems: limits.stops,
     items: { type: "string", ...stopString },
   },
+  prompt_cache_key: { type: "string", maxLength: limits.cacheKeyLength },
+  cache_prompt: { type: "boolean" },
   stream: { type: "boolean" },
   stream_options: {
     type: "object",

@@ -17,6 +17,8 @@ export interface ValidRequest {
   /** -1: until the context is full. */
   maxTokens: number;
   stop: string[];
+  cachePrompt: boolean;
+  cacheKey: string;
   /** Only the options that were given. */
   sampling: Partial<Record<SamplingOptionName, number>>;
   /** Token id and bias. */
@@ -53,6 +55,8 @@ export function validateRequest(body: unknown): ValidRequest {
     includeUsage: includesUsage(data.stream_options, stream),
     maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
     stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
+    cachePrompt: data.cache_prompt !== false,
+    cacheKey: (data.prompt_cache_key as string | undefined) ?? "",
     sampling: Object.fromEntries(
       samplingOptions.filter(({ name }) => data[name] !== undefined).map(({ name }) => [name, data[name]]),
     ),

@@ -6,7 +6,7 @@ let engine: Engine;
 let exact: Engine;
 beforeAll(async () => {
   engine = await loadNano({ parallel: 8 });
-  exact = await loadNano({ parallel: 8, flashAttention: "off" });
+  exact = await loadNano({ parallel: 8, flashAttention: "off", prefixCache: false });
 });
 afterAll(() => Promise.all([engine.close(), exact.close()]));
 

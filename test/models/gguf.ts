@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
 
 /**
  * Writes and reads GGUF version 3, as far as fixtures need it. Format: the GGUF specification in ggml's documentation:
@@ -39,34 +39,47 @@ const align = (bytes: number) => Math.ceil(bytes / alignment) * alignment;
 
 export function tensorBytes({ shape, type }: Pick<Tensor, "shape" | "type">): number {
   const { block, bytes } = tensorTypes[type];
-  return (shape.reduce((product, n) => product * n, 1) / block) * bytes;
+  return (elements(shape) / block) * bytes;
 }
 
-/** Writes to a temporary file beside `path` and renames it, so that two processes may write the same model. */
+const elements = (shape: readonly number[]): number => shape.reduce((product, n) => product * n, 1);
+
+/**
+ * Writes to a temporary file beside `path` and renames it, so that two processes may write the same model. Tensor data goes
+ * out in pieces of 2.5 MB at most. A write that fails leaves nothing behind.
+ */
 export function writeGguf(path: string, metadata: Metadata, tensors: readonly Tensor[]): void {
   const temporary = `${path}.${process.pid}.part`;
-  const file = openSync(temporary, "w");
   try {
-    let written = 0;
-    const put = (bytes: Uint8Array) => {
-      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
-      written += bytes.length;
-    };
-    put(header(metadata, tensors));
-    const buffer = new Uint8Array(chunkBytes);
-    for (const tensor of tensors) {
-      put(new Uint8Array(align(written) - written));
-      for (let left = tensorBytes(tensor); left > 0; ) {
-        const part = buffer.subarray(0, Math.min(left, buffer.length));
-        tensor.fill(part);
-        put(part);
-        left -= part.length;
-      }
+    const file = openSync(temporary, "w");
+    try {
+      writeAll(file, metadata, tensors);
+    } finally {
+      closeSync(file);
     }
+    renameSync(temporary, path);
   } finally {
-    closeSync(file);
+    rmSync(temporary, { force: true });
   }
-  renameSync(temporary, path);
+}
+
+function writeAll(file: number, metadata: Metadata, tensors: readonly Tensor[]): void {
+  let written = 0;
+  const put = (bytes: Uint8Array) => {
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+    written += bytes.length;
+  };
+  put(header(metadata, tensors));
+  const buffer = new Uint8Array(chunkBytes);
+  for (const tensor of tensors) {
+    for (let left = tensorBytes(tensor); left > 0; ) {
+      const part = buffer.subarray(0, Math.min(left, buffer.length));
+      tensor.fill(part);
+      put(part);
+      left -= part.length;
+    }
+    put(new Uint8Array(align(written) - written));
+  }
 }
 
 function header(metadata: Metadata, tensors: readonly Tensor[]): Uint8Array {
@@ -122,34 +135,51 @@ export interface GgufSummary {
   tensors: { name: string; shape: number[]; type: number; offset: number }[];
 }
 
-/** @throws {Error} when the file is no GGUF, or ends too early. */
+/** GGUF's value types that are numbers. */
+const numbers: Record<number, { bytes: number; get(bytes: Buffer): number }> = {
+  0: { bytes: 1, get: (bytes) => bytes.readUInt8() },
+  1: { bytes: 1, get: (bytes) => bytes.readInt8() },
+  2: { bytes: 2, get: (bytes) => bytes.readUInt16LE() },
+  3: { bytes: 2, get: (bytes) => bytes.readInt16LE() },
+  4: { bytes: 4, get: (bytes) => bytes.readUInt32LE() },
+  5: { bytes: 4, get: (bytes) => bytes.readInt32LE() },
+  6: { bytes: 4, get: (bytes) => bytes.readFloatLE() },
+  10: { bytes: 8, get: (bytes) => Number(bytes.readBigUInt64LE()) },
+  11: { bytes: 8, get: (bytes) => Number(bytes.readBigInt64LE()) },
+  12: { bytes: 8, get: (bytes) => bytes.readDoubleLE() },
+};
+
+/** @throws {Error} when the file is no GGUF, or ends too early: in the header, or in the data of a tensor. */
 export function readGguf(path: string): GgufSummary {
   const file = openSync(path, "r");
+  const size = fstatSync(file).size;
   let position = 0;
   const take = (bytes: number): Buffer => {
+    // Asked before the allocation: a length read from a damaged file may be anything.
+    if (position + bytes > size) throw new Error(`${path}: ends at byte ${size}, inside its header`);
     const buffer = Buffer.alloc(bytes);
-    if (readSync(file, buffer, 0, bytes, position) !== bytes) throw new Error(`${path}: ends at byte ${position}`);
+    readSync(file, buffer, 0, bytes, position);
     position += bytes;
     return buffer;
   };
   const uint32 = () => take(4).readUInt32LE();
   const uint64 = () => Number(take(8).readBigUInt64LE());
   const string = () => take(uint64()).toString();
-  const sizes: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
+  const number = (type: number): number => {
+    const read = numbers[type];
+    if (read === undefined) throw new Error(`${path}: unknown value type ${type}`);
+    return read.get(take(read.bytes));
+  };
   const value = (type: number): number | string | boolean => {
     if (type === valueTypes.string) return string();
     if (type === valueTypes.bool) return take(1)[0] === 1;
-    if (type === valueTypes.float32) return take(4).readFloatLE();
     if (type === valueTypes.array) {
       const element = uint32();
       const length = uint64();
       for (let i = 0; i < length; i++) value(element);
       return length;
     }
-    const size = sizes[type];
-    if (size === undefined) throw new Error(`${path}: unknown value type ${type}`);
-    const bytes = take(size);
-    return size === 8 ? Number(bytes.readBigUInt64LE()) : bytes.readUIntLE(0, size);
+    return number(type);
   };
   try {
     if (take(4).toString() !== "GGUF") throw new Error(`${path}: not a GGUF file`);
@@ -166,6 +196,12 @@ export function readGguf(path: string): GgufSummary {
       const name = string();
       const shape = Array.from({ length: uint32() }, uint64);
       tensors.push({ name, shape, type: uint32(), offset: uint64() });
+    }
+    const start = align(position);
+    for (const { name, shape, type, offset } of tensors) {
+      const known = Object.values(tensorTypes).find(({ id }) => id === type);
+      const bytes = known ? (elements(shape) / known.block) * known.bytes : 0;
+      if (start + offset + bytes > size) throw new Error(`${path}: ends at byte ${size}, inside tensor ${name}`);
     }
     return { version, metadata, tensors };
   } finally {

@@ -20,8 +20,8 @@ interface Shape {
 
 /**
  * Random weights under the real Qwen3 vocabulary (151,936 tokens): what they say is noise, what they cost is real.
- * - tiny-qwen3: two narrow layers, so that nearly all the work is the vocabulary's. 14 MB.
- * - mid-qwen3: six layers, so that a prompt of 1,500 tokens takes long enough to be left in its middle. 110 MB.
+ * - tiny-qwen3: two narrow layers, so that nearly all the work is the vocabulary's. 16 MB.
+ * - mid-qwen3: six layers, so that a prompt of 1,500 tokens takes long enough to be left in its middle. 109 MB.
  * - qwen3-0.6b-shaped: the shape of Qwen3-0.6B in Q4_0. Its tied embedding is Q8_0 (files in the wild keep it in Q6_K).
  *   About 420 MB.
  */
@@ -72,7 +72,8 @@ const generation = 1;
  * node_modules/.cache/tokenloop-models in the checkout.
  */
 export async function ensureModel(preset: Preset): Promise<string> {
-  const root = findPackageRoot(process.cwd())?.directory ?? process.cwd();
+  const root = findPackageRoot()?.directory;
+  if (root === undefined) throw new Error("no checkout of tokenloop around this module");
   const folder = process.env.TOKENLOOP_MODEL_CACHE ?? join(root, "node_modules", ".cache", "tokenloop-models");
   const path = join(folder, `${preset}-${generation}.gguf`);
   if (existsSync(path)) return path;

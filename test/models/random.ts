@@ -1,4 +1,4 @@
-import type { TensorType } from "./gguf.js";
+import { type TensorType, tensorTypes } from "./gguf.js";
 
 /** xoshiro128** (Blackman, Vigna, 2018), seeded by splitmix32: deterministic, and fast enough for 400 MB. */
 export class Random {
@@ -37,27 +37,44 @@ export class Random {
   }
 }
 
-const half = (value: number): number => {
-  // IEEE 754 binary16 of a positive normal number.
+/** IEEE 754 binary16 of a positive number that is normal there, cut off rather than rounded. */
+function half(value: number): number {
+  if (!(value >= 2 ** -14 && value < 65536)) throw new RangeError(`${value} is no normal positive 16-bit float`);
   const bits = new Uint32Array(new Float32Array([value]).buffer)[0] ?? 0;
-  return ((((bits >>> 23) - 112) << 10) | ((bits >>> 13) & 0x3ff)) & 0xffff;
-};
+  return (((bits >>> 23) - 112) << 10) | ((bits >>> 13) & 0x3ff);
+}
 
 /**
- * Random weights with a standard deviation of about `deviation`: uniform quantised values under one constant scale, so
- * that only the bytes of the values are drawn. F32 is for norms here, and all ones.
+ * Fills consecutive pieces of a tensor, each of whole blocks, with random weights of a standard deviation of about
+ * `deviation`: uniform quantised values under one constant scale, so that only the bytes of the values are drawn. F16 takes
+ * a byte per weight too, through a table. F32 is for norms here, and all ones.
+ * @throws {RangeError} when the scale for `deviation` does not fit a 16-bit float; 0.01 to 1000 does for every type.
  */
 export function randomFill(type: TensorType, deviation: number, seed: number): (target: Uint8Array) => void {
   if (type === "F32") return (target) => new Float32Array(target.buffer, target.byteOffset, target.length / 4).fill(1);
-  if (type === "F16") throw new Error("F16 weights are not needed by any fixture");
   const random = new Random(seed);
-  // Uniform over n values: standard deviation n / sqrt(12).
-  const [blockBytes, scale] =
-    type === "Q4_0" ? [18, half((deviation * Math.sqrt(12)) / 16)] : [34, half((deviation * Math.sqrt(12)) / 256)];
-  return (target) => {
-    const words = new Uint32Array(Math.ceil(target.length / 4));
+  const draw = (count: number): Uint8Array => {
+    const words = new Uint32Array(Math.ceil(count / 4));
     for (let i = 0; i < words.length; i++) words[i] = random.uint32();
-    target.set(new Uint8Array(words.buffer, 0, target.length));
+    return new Uint8Array(words.buffer, 0, count);
+  };
+  // Uniform over n values: standard deviation n / sqrt(12).
+  const scaleFor = (values: number) => (deviation * Math.sqrt(12)) / values;
+  if (type === "F16") {
+    const table = Uint16Array.from({ length: 256 }, (_, byte) => {
+      const value = (byte - 127.5) * scaleFor(256);
+      return half(Math.abs(value)) | (value < 0 ? 0x8000 : 0);
+    });
+    return (target) => {
+      const halves = new Uint16Array(target.buffer, target.byteOffset, target.length / 2);
+      const bytes = draw(halves.length);
+      for (let i = 0; i < halves.length; i++) halves[i] = table[bytes[i] ?? 0] ?? 0;
+    };
+  }
+  const blockBytes = tensorTypes[type].bytes;
+  const scale = half(scaleFor(type === "Q4_0" ? 16 : 256));
+  return (target) => {
+    target.set(draw(target.length));
     for (let at = 0; at < target.length; at += blockBytes) {
       target[at] = scale & 0xff;
       target[at + 1] = scale >>> 8;

@@ -27,11 +27,14 @@ const infoFields = {
   vocabSize: "number",
 };
 const statsFields = [
+  "cachedTokens",
   "cancelled",
   "cells",
+  "cellsCached",
   "cellsUsed",
   "decodeMs",
   "decoding",
+  "evictions",
   "failed",
   "finished",
   "generatedTokens",
@@ -66,7 +69,14 @@ const sampling: NativeSampling = {
   temperature: 0,
   logit_bias: new Float64Array(),
 };
-const request = { messages: '[{"role":"user","content":"Hello!"}]', maxTokens: 20, stop: [], sampling };
+const request = {
+  messages: '[{"role":"user","content":"Hello!"}]',
+  maxTokens: 20,
+  stop: [],
+  cachePrompt: true,
+  cacheKey: "",
+  sampling,
+};
 
 interface Heard {
   text: string;

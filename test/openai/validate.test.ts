@@ -218,7 +218,6 @@ describe("fields that are not there yet", () => {
     ["metadata", { a: "b" }],
     ["store", false],
     ["safety_identifier", "s"],
-    ["prompt_cache_key", "k"],
     ["model", "anything"],
   ];
   it.each(neutral)("accepts %s = %j", (name, value) => {

@@ -14,6 +14,18 @@ export interface TestAddon {
     limits: { batchSize: number; promptBudget: number; freeCells: number },
   ): { shares: [index: number, tokens: number][]; preempted: number[] };
   promptBudget(targetMs: number): { observe(tokens: number, ms: number): void; tokens(decoding: number): number };
+  prefixTree(): {
+    add(sequence: number, key: string): void;
+    addShared(sequence: number, source: number, length: number): void;
+    append(sequence: number, tokens: Int32Array): void;
+    keep(sequence: number): void;
+    remove(sequence: number): void;
+    find(key: string, tokens: Int32Array): { length: number; source: number };
+    length(sequence: number): number;
+    ownCells(sequence: number): number;
+    idleCells(source: number, length: number): number;
+    counts(): { cells: number; active: number };
+  };
   firstOfLargest(logits: Float32Array): number;
   selectLargest(logits: Float32Array, count: number): number[];
   /** llama.cpp's own defaults, under the names of the option table. */
