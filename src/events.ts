@@ -1,67 +1,77 @@
 import { fromNative, type TokenloopError } from "./errors.js";
 import { finishReasons, NativeEvent, type NativeFinishReason, type NativeResult, recordSize } from "./native.js";
 
-/** What one request hears of itself, in order: prompt, deltas, then exactly one of finished and failed. */
+/** What one request hears of each of its choices, in order: prompt, deltas, then exactly one of finished and failed. */
 export interface RequestSink {
-  prompt(tokens: number): void;
-  delta(text: string, tokens: number): void;
-  finished(reason: NativeFinishReason, result: NativeResult): void;
-  failed(error: TokenloopError): void;
+  prompt(choice: number): void;
+  delta(choice: number, text: string): void;
+  finished(choice: number, reason: NativeFinishReason, result: NativeResult): void;
+  failed(choice: number, error: TokenloopError): void;
+}
+
+interface Listener {
+  sink: RequestSink;
+  /** Choices that have not had their last event. */
+  open: Set<number>;
 }
 
 /** Hands the addon's packed event batches to the requests they are about. One router belongs to one engine. */
 export class EventRouter {
-  readonly #sinks = new Map<number, RequestSink>();
+  readonly #listeners = new Map<number, Listener>();
 
-  /** Requests that have not had their last event. */
+  /** Requests that have not had all their last events. */
   get size(): number {
-    return this.#sinks.size;
+    return this.#listeners.size;
   }
 
-  add(id: number, sink: RequestSink): void {
-    this.#sinks.set(id, sink);
+  add(id: number, sink: RequestSink, choices: number): void {
+    this.#listeners.set(id, { sink, open: new Set(Array(choices).keys()) });
   }
 
   /** A copy: sinks may leave while the caller goes through them. */
   sinks(): RequestSink[] {
-    return [...this.#sinks.values()];
+    return [...this.#listeners.values()].map(({ sink }) => sink);
   }
 
   /** The handler that the addon calls. Bound, and it never throws: an exception here would land in the addon. */
   readonly handle = (text: string, records: Int32Array): void => {
     for (let at = 0; at + recordSize <= records.length; at += recordSize) {
       const id = records[at] ?? 0;
-      const sink = this.#sinks.get(id);
-      if (sink === undefined) continue;
+      const listener = this.#listeners.get(id);
+      if (listener === undefined) continue;
+      const { sink, open } = listener;
+      const choice = records[at + 1] ?? 0;
       const kind = records[at + 2];
-      const value = records[at + 3] ?? 0;
       if (kind === NativeEvent.Delta) {
-        sink.delta(text.slice(records[at + 4], records[at + 5]), value);
+        sink.delta(choice, text.slice(records[at + 4], records[at + 5]));
       } else if (kind === NativeEvent.Prompt) {
-        sink.prompt(value);
-      } else {
-        this.#sinks.delete(id);
-        this.#last(sink, kind, value, text.slice(records[at + 4], records[at + 5]));
+        sink.prompt(choice);
+      } else if (open.delete(choice)) {
+        if (open.size === 0) this.#listeners.delete(id);
+        this.#last(sink, choice, kind, records[at + 3] ?? 0, text.slice(records[at + 4], records[at + 5]));
       }
     }
   };
 
-  /** Ends every request that the addon left without a last event. */
+  /** Ends every choice that the addon left without a last event. */
   failAll(error: TokenloopError): void {
-    const left = this.sinks();
-    this.#sinks.clear();
-    for (const sink of left) sink.failed(error);
+    const left = [...this.#listeners.values()];
+    this.#listeners.clear();
+    for (const { sink, open } of left) for (const choice of open) sink.failed(choice, error);
   }
 
-  #last(sink: RequestSink, kind: number | undefined, value: number, json: string): void {
+  #last(sink: RequestSink, choice: number, kind: number | undefined, value: number, json: string): void {
     const body = parse(json);
     const reason = finishReasons[value];
     if (kind === NativeEvent.Finished && reason !== undefined && body !== undefined) {
-      sink.finished(reason, body as NativeResult);
+      sink.finished(choice, reason, body as NativeResult);
     } else if (kind === NativeEvent.Failed) {
-      sink.failed(fromNative(body ?? { message: `The engine failed: ${json}` }));
+      sink.failed(choice, fromNative(body ?? { message: `The engine failed: ${json}` }));
     } else {
-      sink.failed(fromNative({ message: `The addon sent an event that this version does not know (kind ${kind}).` }));
+      sink.failed(
+        choice,
+        fromNative({ message: `The addon sent an event that this version does not know (kind ${kind}).` }),
+      );
     }
   }
 }

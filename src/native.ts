@@ -80,8 +80,8 @@ export interface NativeEngine {
    */
   submit(request: NativeRequest): number;
   /**
-   * Cancels by admission id, in any state. The request's last event is then `Finished` with reason "cancelled"; its KV
-   * cells are free by then. Unknown or finished ids are ignored.
+   * Cancels by admission id, in any state, all answers of the request. Their last events are then `Finished` with reason
+   * "cancelled"; their KV cells are free by then. Unknown or finished ids are ignored.
    */
   cancel(id: number): void;
   stats(): NativeStats;
@@ -123,6 +123,11 @@ export interface NativeRequest {
   maxTokens: number;
   /** Stop strings, none empty. The text never contains one, nor any part of one that ended it. */
   stop: string[];
+  /**
+   * Answers to the same prompt, 1..128. Each has a choice index, a place in the queue and a last event of its own; answer i
+   * draws with seed + i. The prompt is computed once where prefixes are reused.
+   */
+  n: number;
   /** Whether it may use the cells of earlier requests that begin alike, and leave its own to later ones. */
   cachePrompt: boolean;
   /** Requests of different keys never share cells. */
@@ -152,7 +157,7 @@ export interface NativeSampling {
 
 /** Kinds of event record. */
 export const NativeEvent = {
-  /** The prompt is tokenised; value = prompt tokens. Once per request, first. */
+  /** The prompt is tokenised; value = prompt tokens. Once per choice, first. */
   Prompt: 0,
   /** Text was generated; value = tokens it covers (0 possible at the end: held back text). Always well-formed. */
   Delta: 1,

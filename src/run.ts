@@ -29,7 +29,14 @@ export class Run implements RequestSink {
   #id = 0;
   #stop: Stop | undefined;
   #ended = false;
-  #begun = false;
+  /** Choices whose first chunk is out. */
+  readonly #announced = new Set<number>();
+  readonly #results: NativeResult[] = [];
+  /** Choices that have not had their last event. */
+  #open: number;
+  #failure: TokenloopError | undefined;
+  /** The engine closed before a choice was whole. */
+  #cutShort = false;
   #begin: { resolve(): void; reject(error: unknown): void } | undefined;
 
   /** Aborting it aborts the request, as the caller's own signal does. */
@@ -57,7 +64,8 @@ export class Run implements RequestSink {
     } catch (error) {
       throw fromNative(error);
     }
-    router.add(this.#id, this);
+    this.#open = request.n;
+    router.add(this.#id, this, request.n);
     this.started = new Promise((resolve, reject) => {
       this.#begin = { resolve, reject };
     });
@@ -92,38 +100,56 @@ export class Run implements RequestSink {
     this.#stop ??= { kind: "close" };
   }
 
-  prompt(_tokens: number): void {
-    if (this.#stop !== undefined || this.#begun) return;
-    this.#announce();
+  prompt(choice: number): void {
+    if (this.#stop === undefined) this.#announce(choice);
   }
 
-  delta(text: string, _tokens: number): void {
+  delta(choice: number, text: string): void {
     if (this.#discards() || text === "") return;
-    this.#announce();
-    this.#queue.push(this.#chunks.content(text));
+    this.#announce(choice);
+    this.#queue.push(this.#chunks.content(choice, text));
   }
 
-  finished(reason: NativeFinishReason, result: NativeResult): void {
+  finished(choice: number, reason: NativeFinishReason, result: NativeResult): void {
+    if (!this.#discards() && reason === "cancelled" && this.#stop === undefined) {
+      this.#failure ??= new InternalError("The engine cancelled the request.", "cancelled");
+    } else if (!this.#discards() && reason !== "cancelled") {
+      this.#announce(choice);
+      this.#queue.push(this.#chunks.finish(choice, reason, result));
+      this.#results.push(result);
+    } else {
+      this.#cutShort = true;
+    }
+    this.#close();
+  }
+
+  failed(_choice: number, error: TokenloopError): void {
+    // One answer that fails takes the others with it: there is one response.
+    if (this.#failure === undefined && this.#open > 1 && this.#stop === undefined) this.#cancel();
+    this.#failure ??= error;
+    this.#close();
+  }
+
+  /** One more choice has had its last event. */
+  #close(): void {
+    if (--this.#open > 0) return;
     if (this.#discards()) {
       this.#end(this.#stopError());
-    } else if (reason === "cancelled") {
-      this.#end(this.#stopError() ?? new InternalError("The engine cancelled the request.", "cancelled"));
+    } else if (this.#failure !== undefined) {
+      this.#end(this.#failure);
+    } else if (this.#cutShort) {
+      this.#end(this.#stopError());
     } else {
-      this.#announce();
-      for (const chunk of this.#chunks.finish(reason, result)) this.#queue.push(chunk);
+      for (const chunk of this.#chunks.usage(this.#results)) this.#queue.push(chunk);
       this.#end(undefined);
     }
   }
 
-  failed(error: TokenloopError): void {
-    this.#end(this.#discards() ? this.#stopError() : error);
-  }
-
-  /** First chunk out, and create() returns. */
-  #announce(): void {
-    if (this.#begun) return;
-    this.#begun = true;
-    this.#queue.push(this.#chunks.role());
+  /** First chunk of the choice out, and create() returns. */
+  #announce(choice: number): void {
+    if (this.#announced.has(choice)) return;
+    this.#announced.add(choice);
+    this.#queue.push(this.#chunks.role(choice));
     this.#begin?.resolve();
   }
 
@@ -141,7 +167,9 @@ export class Run implements RequestSink {
       this.#native.cancel(this.#id);
     } catch (error) {
       // Without a cancel there may be no last event to wait for.
-      this.failed(fromNative(error));
+      this.#failure ??= fromNative(error);
+      this.#open = 1;
+      this.#close();
     }
   }
 
@@ -160,7 +188,7 @@ export class Run implements RequestSink {
     if (this.#ended) return;
     this.#ended = true;
     for (const signal of this.#signals) signal.removeEventListener("abort", this.#onAbort);
-    if (!this.#begun && error !== undefined) {
+    if (this.#announced.size === 0 && error !== undefined) {
       // create() rejects with it; the iterator was never handed out.
       this.#queue.close();
       this.#begin?.reject(error);

@@ -127,9 +127,10 @@ Napi::Value Submit(const Handle& handle, const Napi::CallbackInfo& info) {
   auto spec = ReadRequest(info[0]);
   if (info.Env().IsExceptionPending()) return info.Env().Undefined();
   if (!spec) return Throw(info.Env(), spec.failure());
+  const uint32_t answers = spec.value().n;
   auto id = handle->engine->Submit(std::move(spec.value()));
   if (!id) return Throw(info.Env(), id.failure());
-  handle->environment.AddActive();  // released when its last event is delivered
+  handle->environment.AddActive(answers);  // one is released with each last event that is delivered
   return Napi::Number::New(info.Env(), id.value());
 }
 

@@ -89,8 +89,9 @@ void Environment::Keep(std::shared_ptr<Stoppable> stoppable) { kept_.insert(std:
 
 void Environment::Drop(const std::shared_ptr<Stoppable>& stoppable) { kept_.erase(stoppable); }
 
-void Environment::AddActive() {
-  if (active_++ == 0) doorbell_.Ref(env_);
+void Environment::AddActive(uint32_t count) {
+  if (active_ == 0) doorbell_.Ref(env_);
+  active_ += count;
 }
 
 void Environment::ReleaseActive() {

@@ -54,8 +54,8 @@ class Environment {
   void Keep(std::shared_ptr<Stoppable> stoppable);
   void Drop(const std::shared_ptr<Stoppable>& stoppable);
 
-  // One more, or one fewer, reason to keep the process alive. JavaScript thread.
-  void AddActive();
+  // More reasons, or one fewer, to keep the process alive. JavaScript thread.
+  void AddActive(uint32_t count = 1);
   void ReleaseActive();
 
  private:

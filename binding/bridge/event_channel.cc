@@ -16,8 +16,9 @@ void EventChannel::Publish(std::span<const Event> events) {
       text_units_ += ascii ? event.text.size() : Utf16Length(event.text);
       ascii_ = ascii_ && ascii;
       text_ += event.text;
-      records_.insert(records_.end(), {static_cast<int32_t>(event.request), 0, static_cast<int32_t>(event.kind),
-                                       event.value, static_cast<int32_t>(start), static_cast<int32_t>(text_units_)});
+      records_.insert(records_.end(), {static_cast<int32_t>(event.request), static_cast<int32_t>(event.choice),
+                                       static_cast<int32_t>(event.kind), event.value, static_cast<int32_t>(start),
+                                       static_cast<int32_t>(text_units_)});
     }
   }
   environment_.RingFor(shared_from_this());

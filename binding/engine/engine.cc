@@ -14,7 +14,9 @@ Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::sh
       most_live_(config.queue_size + model_->info().parallel),
       loop_(*model_, config, *sink_, [this](uint32_t id) {
         const std::lock_guard lock(mutex_);
-        live_.erase(id);
+        const auto found = live_.find(id);
+        --live_answers_;
+        if (--found->second.answers == 0) live_.erase(found);
       }) {
   ListStoppable(this);
   RegisterExitHandler();
@@ -29,27 +31,34 @@ bool Engine::Start() {
   return loop_thread_.Start([this] { loop_.Run(); }) && prompt_thread_.Start([this] { RunPromptThread(); });
 }
 
-Result<uint32_t> Engine::Submit(RequestSpec spec) {
-  std::shared_ptr<Request> request;
+Result<uint32_t> Engine::Submit(RequestSpec request_spec) {
+  const auto spec = std::make_shared<const RequestSpec>(std::move(request_spec));
+  uint32_t id = 0;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return Failure{"engine_closed", 503, "", "The engine is closed."};
-    if (live_.size() >= most_live_) {
+    if (live_answers_ + spec->n > most_live_) {
       return Failure{"queue_full", 429, "",
-                     "The queue is full: " + std::to_string(live_.size()) + " requests are waiting or running."};
+                     "The queue is full: " + std::to_string(live_answers_) + " answers are waiting or running."};
     }
     do {
       last_id_ = last_id_ == std::numeric_limits<int32_t>::max() ? 1 : last_id_ + 1;
     } while (live_.contains(last_id_));
-    request = std::make_shared<Request>(last_id_, std::move(spec));
-    live_.emplace(request->id, request);
-    loop_.Submit(request);
-    jobs_.push_back([this, request](const Model* model) {
-      if (model != nullptr && !request->cancelled) loop_.Ready(request, Prepare(*request));
+    id = last_id_;
+    const auto cancellation = std::make_shared<std::atomic<bool>>(false);
+    live_[id] = {cancellation, spec->n};
+    live_answers_ += spec->n;
+    std::vector<std::shared_ptr<Request>> answers;
+    for (uint32_t choice = 0; choice < spec->n; ++choice) {
+      answers.push_back(std::make_shared<Request>(id, choice, spec, cancellation));
+      loop_.Submit(answers.back());
+    }
+    jobs_.push_back([this, answers = std::move(answers)](const Model* model) {
+      if (model != nullptr) PrepareAll(answers);
     });
   }
   wake_.notify_one();
-  return request->id;
+  return id;
 }
 
 void Engine::Cancel(uint32_t id) {
@@ -57,7 +66,7 @@ void Engine::Cancel(uint32_t id) {
     const std::lock_guard lock(mutex_);
     const auto found = live_.find(id);
     if (found == live_.end()) return;
-    found->second->cancelled = true;
+    *found->second.cancellation = true;
   }
   loop_.Wake();
 }
@@ -106,18 +115,29 @@ void Engine::RunPromptThread() {
   }
 }
 
-PreparedPrompt Engine::Prepare(const Request& request) const {
+// Prompt thread: the prompt is rendered and tokenised once for all answers.
+void Engine::PrepareAll(const std::vector<std::shared_ptr<Request>>& answers) {
+  const RequestSpec& spec = *answers.front()->spec;
+  if (answers.front()->cancelled()) return;  // the loop ends them without
+  const PreparedPrompt prompt = Prepare(spec);
+  for (const auto& answer : answers) {
+    PreparedPrompt own{prompt.tokens, prompt.stops, nullptr, prompt.failure};
+    if (!own.failure) {
+      auto sampler = MakeSampler(spec, answer->choice, own.tokens);
+      if (sampler) {
+        own.sampler = std::move(sampler.value());
+      } else {
+        own.failure = sampler.failure();
+      }
+    }
+    loop_.Ready(answer, std::move(own));
+  }
+}
+
+PreparedPrompt Engine::Prepare(const RequestSpec& spec) const {
   PreparedPrompt prompt;
   try {
-    const RequestSpec& spec = request.spec;
-    auto sampler = Sampler::Create(model_->vocab(), spec.sampling, model_->info().context_size);
-    if (!sampler) {
-      prompt.failure = sampler.failure();
-      return prompt;
-    }
-    prompt.sampler = std::move(sampler.value());
     prompt.stops = spec.stop;
-
     RenderedPrompt rendered;
     if (spec.messages) {
       auto result = model_->templates().Render(*spec.messages);
@@ -138,11 +158,6 @@ PreparedPrompt Engine::Prepare(const Request& request) const {
     }
     if (prompt.tokens.empty()) {
       prompt.failure = Failure{"empty_prompt", 400, spec.messages ? "messages" : "prompt", "The prompt has no tokens."};
-      return prompt;
-    }
-    const size_t lookback = std::min<size_t>(prompt.sampler->lookback(), prompt.tokens.size());
-    for (size_t i = prompt.tokens.size() - lookback; i < prompt.tokens.size(); ++i) {
-      prompt.sampler->Accept(prompt.tokens[i]);
     }
   } catch (const std::bad_alloc&) {
     prompt.failure = Failure{"out_of_memory", 500, "", "Not enough memory to prepare the prompt."};
@@ -151,6 +166,18 @@ PreparedPrompt Engine::Prepare(const Request& request) const {
         Failure{"prompt_failed", 500, "", std::string("The prompt could not be prepared: ") + error.what()};
   }
   return prompt;
+}
+
+// Answer i of a request with seed s draws what a request with seed s + i draws.
+Result<std::unique_ptr<Sampler>> Engine::MakeSampler(const RequestSpec& spec, uint32_t choice,
+                                                     const std::vector<llama_token>& prompt) const {
+  SamplingParams params = spec.sampling;
+  if (params.seed) *params.seed += choice;
+  auto sampler = Sampler::Create(model_->vocab(), params, info_.context_size);
+  if (!sampler) return sampler;
+  const size_t lookback = std::min<size_t>(sampler.value()->lookback(), prompt.size());
+  for (size_t i = prompt.size() - lookback; i < prompt.size(); ++i) sampler.value()->Accept(prompt[i]);
+  return sampler;
 }
 
 }  // namespace tokenloop

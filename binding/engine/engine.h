@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/loop.h"
 #include "engine/model.h"
@@ -30,7 +31,8 @@ class Engine : public Stoppable {
   // Starts the threads. False when the system has none to give.
   bool Start();
 
-  // Queues a request and returns its admission id, 1..2^31-1. Fails with "queue_full" (429), "engine_closed" (503).
+  // Queues a request, each of its n answers as one that waits, and returns its admission id, 1..2^31-1. Fails with
+  // "queue_full" (429), "engine_closed" (503).
   Result<uint32_t> Submit(RequestSpec spec);
   // By admission id, in any state; unknown ids are ignored.
   void Cancel(uint32_t id);
@@ -46,7 +48,10 @@ class Engine : public Stoppable {
 
  private:
   void RunPromptThread();
-  PreparedPrompt Prepare(const Request& request) const;
+  void PrepareAll(const std::vector<std::shared_ptr<Request>>& answers);
+  PreparedPrompt Prepare(const RequestSpec& spec) const;
+  Result<std::unique_ptr<Sampler>> MakeSampler(const RequestSpec& spec, uint32_t choice,
+                                               const std::vector<llama_token>& prompt) const;
 
   std::unique_ptr<Model> model_;  // null once closed
   const std::shared_ptr<EventSink> sink_;
@@ -57,7 +62,12 @@ class Engine : public Stoppable {
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   std::deque<Job> jobs_;
-  std::unordered_map<uint32_t, std::shared_ptr<Request>> live_;
+  struct Live {
+    std::shared_ptr<std::atomic<bool>> cancellation;
+    uint32_t answers;  // that have not had their last event
+  };
+  std::unordered_map<uint32_t, Live> live_;  // by admission id
+  size_t live_answers_ = 0;
   uint32_t last_id_ = 0;
   bool closed_ = false;
 

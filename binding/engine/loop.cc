@@ -129,13 +129,13 @@ void TokenLoop::Absorb(Arrival arrival) {
   request.stops = std::move(prompt.stops);
   request.output.emplace(request.stops);
   request.state = RequestState::kWaiting;
-  events_.push_back({request.id, EventKind::kPrompt, static_cast<int32_t>(size), {}});
+  events_.push_back({request.id, request.choice, EventKind::kPrompt, static_cast<int32_t>(size), {}});
   waiting_.push_back(std::move(arrival.request));
 }
 
 void TokenLoop::RemoveCancelled() {
   const auto remove = [&](const std::shared_ptr<Request>& request) {
-    if (request->cancelled.load(std::memory_order_relaxed)) Finish(*request, FinishReason::kCancelled);
+    if (request->cancelled()) Finish(*request, FinishReason::kCancelled);
   };
   std::for_each(preparing_.begin(), preparing_.end(), remove);
   std::for_each(waiting_.begin(), waiting_.end(), remove);
@@ -152,9 +152,9 @@ void TokenLoop::Admit() {
     Request& request = *waiting_[passed];
     const auto size = static_cast<uint32_t>(request.tokens.size());
     PrefixTree::Match match;
-    if (keeps_ && request.spec.cache_prompt) {
+    if (keeps_ && request.spec->cache_prompt) {
       // At least one token must be decoded: its logits are wanted.
-      match = tree_.Find(request.spec.cache_key, std::span(request.tokens).first(size - 1));
+      match = tree_.Find(request.spec->cache_key, std::span(request.tokens).first(size - 1));
       if (match.length < kShortestReuse) match = {};
       if (AwaitsPrefix(request, match.length)) {
         ++passed;
@@ -176,8 +176,8 @@ void TokenLoop::Admit() {
 // Whether a running request is about to compute a longer prefix of this prompt than the cache has now.
 bool TokenLoop::AwaitsPrefix(const Request& request, uint32_t available) const {
   return std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
-    if (other->state != RequestState::kPrefilling || !other->spec.cache_prompt) return false;
-    if (other->spec.cache_key != request.spec.cache_key) return false;
+    if (other->state != RequestState::kPrefilling || !other->spec->cache_prompt) return false;
+    if (other->spec->cache_key != request.spec->cache_key) return false;
     const auto end =
         std::mismatch(request.tokens.begin(), request.tokens.end() - 1, other->tokens.begin(), other->tokens.end());
     const auto common = static_cast<uint32_t>(end.first - request.tokens.begin());
@@ -189,7 +189,7 @@ void TokenLoop::Start(Request& request, const PrefixTree::Match& match) {
   request.sequence = free_sequences_.back();
   free_sequences_.pop_back();
   if (match.length == 0) {
-    tree_.Add(request.sequence, request.spec.cache_key);
+    tree_.Add(request.sequence, request.spec->cache_key);
   } else {
     llama_memory_seq_cp(memory_, match.source, request.sequence, 0, static_cast<llama_pos>(match.length));
     tree_.AddShared(request.sequence, match.source, match.length);
@@ -352,12 +352,12 @@ void TokenLoop::Resynchronise(const std::vector<BatchEntry>& entries) {
 void TokenLoop::SampleOutputs(const std::vector<BatchEntry>& entries) {
   for (const BatchEntry& entry : entries) {
     Request& request = *entry.request;
-    if (entry.output < 0 || request.cancelled.load(std::memory_order_relaxed)) continue;
+    if (entry.output < 0 || request.cancelled()) continue;
     if (request.state == RequestState::kPrefilling) {
       request.state = RequestState::kDecoding;
       if (request.first_token == Clock::time_point{}) request.first_token = Clock::now();
     }
-    if (request.spec.max_tokens == 0) {
+    if (request.spec->max_tokens == 0) {
       Finish(request, FinishReason::kLength);
       continue;
     }
@@ -376,7 +376,7 @@ void TokenLoop::Append(Request& request, llama_token token) {
   request.tokens.push_back(token);
   ++stats_.generated_tokens;
 
-  Event event = {request.id, EventKind::kDelta, 1, {}};
+  Event event = {request.id, request.choice, EventKind::kDelta, 1, {}};
   std::optional<FinishReason> reason;
   if (llama_vocab_is_eog(model_.vocab(), token)) {
     reason = FinishReason::kStop;
@@ -385,7 +385,8 @@ void TokenLoop::Append(Request& request, llama_token token) {
     model_.AppendPiece(token, piece_);
     if (request.output->Push(piece_, event.text)) {
       reason = FinishReason::kStop;
-    } else if (request.spec.max_tokens >= 0 && request.generated() >= static_cast<uint32_t>(request.spec.max_tokens)) {
+    } else if (request.spec->max_tokens >= 0 &&
+               request.generated() >= static_cast<uint32_t>(request.spec->max_tokens)) {
       reason = FinishReason::kLength;
     } else if (request.tokens.size() > cells_) {
       reason = FinishReason::kLength;  // the token has no cell to be decoded into
@@ -415,25 +416,26 @@ void TokenLoop::Finish(Request& request, FinishReason reason) {
     std::string rest;
     // Text that was held back may complete a stop string at the very end; then it is that which ended the answer.
     if (request.output->Finish(rest) && reason == FinishReason::kLength) reason = FinishReason::kStop;
-    if (!rest.empty()) events_.push_back({request.id, EventKind::kDelta, 0, std::move(rest)});
+    if (!rest.empty()) events_.push_back({request.id, request.choice, EventKind::kDelta, 0, std::move(rest)});
   }
   const bool cancelled = reason == FinishReason::kCancelled;
   ++(cancelled ? stats_.cancelled : stats_.finished);
-  if (!cancelled && keeps_ && request.spec.cache_prompt && request.holds_sequence() &&
+  if (!cancelled && keeps_ && request.spec->cache_prompt && request.holds_sequence() &&
       request.cached >= kShortestReuse) {
     tree_.Keep(request.sequence);
     kept_.push_back(request.sequence);
     request.sequence = -1;
   }
   Release(request);
-  events_.push_back({request.id, EventKind::kFinished, static_cast<int32_t>(reason), ResultJson(request)});
+  events_.push_back(
+      {request.id, request.choice, EventKind::kFinished, static_cast<int32_t>(reason), ResultJson(request)});
 }
 
 void TokenLoop::Fail(Request& request, const Failure& failure) {
   if (request.state == RequestState::kFinished) return;
   ++stats_.failed;
   Release(request);
-  events_.push_back({request.id, EventKind::kFailed, 0, FailureJson(failure)});
+  events_.push_back({request.id, request.choice, EventKind::kFailed, 0, FailureJson(failure)});
 }
 
 void TokenLoop::Release(Request& request) {
@@ -482,7 +484,7 @@ bool TokenLoop::ShouldAbort(void* data) {
   if (self->stopping_.load(std::memory_order_relaxed)) return true;
   if (self->entries_.empty()) return false;
   return std::all_of(self->entries_.begin(), self->entries_.end(),
-                     [](const BatchEntry& entry) { return entry.request->cancelled.load(std::memory_order_relaxed); });
+                     [](const BatchEntry& entry) { return entry.request->cancelled(); });
 }
 
 }  // namespace tokenloop

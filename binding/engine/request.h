@@ -1,4 +1,5 @@
-// One request on its way through the engine.
+// One answer on its way through the engine. A request for n answers is n of these with one id and one prompt: the first
+// to be admitted computes the prompt, the others share its cells (prefix reuse).
 //
 // Cancel table (state × what happens). Every cell ends in exactly one last event; test/engine/cancel.test.ts goes
 // through it.
@@ -43,16 +44,23 @@ struct PreparedPrompt {
 };
 
 struct Request {
-  Request(uint32_t request_id, RequestSpec request_spec)
-      : id(request_id), spec(std::move(request_spec)), submitted(Clock::now()) {}
+  Request(uint32_t request_id, uint32_t choice_index, std::shared_ptr<const RequestSpec> request_spec,
+          std::shared_ptr<const std::atomic<bool>> cancellation_flag)
+      : id(request_id),
+        choice(choice_index),
+        spec(std::move(request_spec)),
+        cancellation(std::move(cancellation_flag)),
+        submitted(Clock::now()) {}
 
   // Fixed at submission; read by any thread.
-  const uint32_t id;
-  const RequestSpec spec;
+  const uint32_t id;      // admission id, common to the n answers of one request
+  const uint32_t choice;  // 0..n-1
+  const std::shared_ptr<const RequestSpec> spec;
+  // Common to the n answers; set by any thread, never cleared.
+  const std::shared_ptr<const std::atomic<bool>> cancellation;
   const Clock::time_point submitted;
 
-  // Set by any thread, never cleared.
-  std::atomic<bool> cancelled{false};
+  bool cancelled() const { return cancellation->load(std::memory_order_relaxed); }
 
   // Everything below belongs to the loop thread.
   RequestState state = RequestState::kPreparing;

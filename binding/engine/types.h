@@ -57,6 +57,7 @@ struct RequestSpec {
   std::optional<std::string> prompt;    // raw text, special tokens parsed
   int32_t max_tokens = -1;              // -1: until the context is full
   std::vector<std::string> stop;
+  uint32_t n = 1;            // answers to the same prompt
   bool cache_prompt = true;  // may use cells of others, and leave its own
   std::string cache_key;     // requests of different keys never share cells
   SamplingParams sampling;
@@ -89,6 +90,7 @@ enum class EventKind : int32_t { kPrompt = 0, kDelta = 1, kFinished = 2, kFailed
 // One record of the event channel; the values are described in src/native.ts.
 struct Event {
   uint32_t request = 0;
+  uint32_t choice = 0;
   EventKind kind = EventKind::kDelta;
   int32_t value = 0;
   std::string text;  // well-formed UTF-8

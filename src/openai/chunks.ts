@@ -27,23 +27,28 @@ export class ChunkBuilder {
     this.#options = options;
   }
 
-  /** The first chunk. */
-  role(): ChatCompletionChunk {
-    return this.#chunk([{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }]);
+  /** The first chunk of a choice. */
+  role(index: number): ChatCompletionChunk {
+    return this.#chunk([{ index, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }]);
   }
 
-  content(text: string): ChatCompletionChunk {
-    return this.#chunk([{ index: 0, delta: { content: text }, logprobs: null, finish_reason: null }]);
+  content(index: number, text: string): ChatCompletionChunk {
+    return this.#chunk([{ index, delta: { content: text }, logprobs: null, finish_reason: null }]);
   }
 
-  /** The chunk with the finish_reason and, where asked for, the one with the usage. */
-  finish(reason: FinishReason, result: NativeResult): ChatCompletionChunk[] {
-    const last = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
+  /** The last chunk of a choice. */
+  finish(index: number, reason: FinishReason, result: NativeResult): ChatCompletionChunk {
+    const last = this.#chunk([{ index, delta: {}, logprobs: null, finish_reason: reason }]);
     last.timings = timingsOf(result);
-    if (!this.#options.includeUsage) return [last];
+    return last;
+  }
+
+  /** The chunk after the last ones, where usage was asked for: it has the numbers of all choices. */
+  usage(results: readonly NativeResult[]): ChatCompletionChunk[] {
+    if (!this.#options.includeUsage) return [];
     const usage = this.#chunk([]);
-    usage.usage = usageOf(result);
-    return [last, usage];
+    usage.usage = usageOf(results);
+    return [usage];
   }
 
   #chunk(choices: ChatCompletionChunkChoice[]): ChatCompletionChunk {
@@ -61,12 +66,16 @@ export class ChunkBuilder {
   }
 }
 
-function usageOf(result: NativeResult): CompletionUsage {
+/** The prompt counts once, whatever the number of answers; of it, what was cached before the first of them ran. */
+function usageOf(results: readonly NativeResult[]): CompletionUsage {
+  const prompt = Math.max(...results.map(({ prompt_tokens }) => prompt_tokens));
+  const cached = Math.min(...results.map(({ cached_tokens }) => cached_tokens));
+  const completion = results.reduce((sum, { completion_tokens }) => sum + completion_tokens, 0);
   return {
-    prompt_tokens: result.prompt_tokens,
-    completion_tokens: result.completion_tokens,
-    total_tokens: result.prompt_tokens + result.completion_tokens,
-    prompt_tokens_details: { cached_tokens: result.cached_tokens },
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached },
     completion_tokens_details: { reasoning_tokens: 0 },
   };
 }

@@ -24,6 +24,7 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number): Nativ
     messages: JSON.stringify(request.messages),
     maxTokens: request.maxTokens,
     stop: request.stop,
+    n: request.n,
     cachePrompt: request.cachePrompt,
     cacheKey: request.cacheKey,
     sampling: { ...options, seed: toSeed(options.seed), logit_bias: Float64Array.from(request.logitBias.flat()) },

@@ -18,7 +18,6 @@ export interface HarmlessParams {
 
 /** Fields that are accepted in their neutral value only, until there is more to them. */
 export interface NeutralParams {
-  n?: 1 | null | undefined;
   logprobs?: false | null | undefined;
   top_logprobs?: null | undefined;
   tools?: never[] | null | undefined;
@@ -47,6 +46,11 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
   max_tokens?: number | null | undefined;
   /** Up to four strings that end the answer; the answer does not contain them. */
   stop?: string | string[] | null | undefined;
+  /**
+   * Answers to the same prompt, 1..128, default 1. The prompt is computed once; answer i draws with seed + i. Each takes a
+   * place in the queue.
+   */
+  n?: number | null | undefined;
   /**
    * Prompts share KV cells only with earlier prompts of the same key, at most 512 characters; default "". Give each tenant
    * its own: then neither answers nor their timing tell one tenant about another.

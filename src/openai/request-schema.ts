@@ -88,6 +88,7 @@ const ownFields: Record<string, JsonSchema> = {
     maxItems: limits.stops,
     items: { type: "string", ...stopString },
   },
+  n: { type: "integer", minimum: 1, maximum: limits.choices },
   prompt_cache_key: { type: "string", maxLength: limits.cacheKeyLength },
   cache_prompt: { type: "boolean" },
   stream: { type: "boolean" },

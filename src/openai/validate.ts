@@ -17,6 +17,7 @@ export interface ValidRequest {
   /** -1: until the context is full. */
   maxTokens: number;
   stop: string[];
+  n: number;
   cachePrompt: boolean;
   cacheKey: string;
   /** Only the options that were given. */
@@ -55,6 +56,7 @@ export function validateRequest(body: unknown): ValidRequest {
     includeUsage: includesUsage(data.stream_options, stream),
     maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
     stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
+    n: (data.n as number | undefined) ?? 1,
     cachePrompt: data.cache_prompt !== false,
     cacheKey: (data.prompt_cache_key as string | undefined) ?? "",
     sampling: Object.fromEntries(

@@ -49,6 +49,22 @@ function contract(client: () => OpenAI) {
     expect(message.content).toBe("The capital of France is Paris.");
   });
 
+  it("gets n answers, streamed interleaved, with the prompt counted once", async () => {
+    const completion = await client().chat.completions.create({ ...france, n: 3 });
+    expect(completion.choices.map(({ index, message }) => [index, message.content])).toEqual(
+      [0, 1, 2].map((index) => [index, "The capital of France is Paris."]),
+    );
+    const one = await client().chat.completions.create(france);
+    expect(completion.usage?.prompt_tokens).toBe(one.usage?.prompt_tokens);
+    expect(completion.usage?.completion_tokens).toBe(3 * (one.usage?.completion_tokens ?? 0));
+    const streamed = await client()
+      .chat.completions.stream({ ...france, n: 3 })
+      .finalChatCompletion();
+    expect(streamed.choices.map(({ message }) => message.content)).toEqual(
+      Array(3).fill("The capital of France is Paris."),
+    );
+  });
+
   it("aborts", async () => {
     const stream = await client().chat.completions.create({ ...france, logit_bias: { "1502": -100 }, stream: true });
     let chunks = 0;
@@ -62,7 +78,7 @@ function contract(client: () => OpenAI) {
     await expect(client().chat.completions.create({ ...france, temperature: 9 })).rejects.toBeInstanceOf(
       OpenAI.BadRequestError,
     );
-    await expect(client().chat.completions.create({ ...france, n: 2 })).rejects.toMatchObject({
+    await expect(client().chat.completions.create({ ...france, n: 0 })).rejects.toMatchObject({
       status: 400,
       param: "n",
     });

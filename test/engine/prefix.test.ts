@@ -105,6 +105,38 @@ describe("prefix reuse", () => {
     expect(engine.stats().promptTokens).toBeLessThan(prefix + 8 * 16);
   });
 
+  it("n answers share one prompt, and draw with the seeds that follow", async () => {
+    const engine = await load({ flashAttention: "off" });
+    const warm = { temperature: 1.5, top_k: 3, top_p: 1, min_p: 0, seed: 100, max_tokens: 20 };
+    const completion = await engine.chat.completions.create({
+      ...withRules("Tell me a story about a fox.", warm),
+      n: 4,
+    });
+    const texts = completion.choices.map(({ message }) => message.content);
+    expect(new Set(texts).size).toBeGreaterThan(1);
+    // One whole prompt; three times the one token whose logits are wanted.
+    const { prompt_tokens = 0, prompt_tokens_details } = completion.usage ?? {};
+    expect(prompt_tokens_details?.cached_tokens).toBe(0);
+    expect(engine.stats().promptTokens).toBe(prompt_tokens + 3);
+    for (const [i, text] of texts.entries()) {
+      const alone = await usage(engine, withRules("Tell me a story about a fox.", { ...warm, seed: 100 + i }));
+      expect(alone.text).toBe(text);
+    }
+  });
+
+  it("n answers are cancelled together, in every state", async () => {
+    const engine = await load({ parallel: 3 });
+    for (let round = 0; round < 30; round++) {
+      const controller = new AbortController();
+      const params = { ...withRules("Count to 40.", { max_tokens: 500, logit_bias: { "1502": -100 } }), n: 5 };
+      const promise = engine.chat.completions.create(params, { signal: controller.signal });
+      setTimeout(() => controller.abort(round), round);
+      await expect(promise).rejects.toMatchObject({ name: "AbortError", cause: round });
+      expect(engine.stats()).toMatchObject({ queued: 0, sequences: 0, cellsUsed: 0 });
+    }
+    expect(engine.stats().cancelled).toBe(150);
+  });
+
   it("never crosses from one key to another", async () => {
     const engine = await load();
     const question = "What does a dog say?";

@@ -226,7 +226,6 @@ describe("fields that are not there yet", () => {
 
   const tool = { type: "function", function: { name: "f", parameters: {} } };
   const pending: [string, unknown][] = [
-    ["n", 2],
     ["logprobs", true],
     ["top_logprobs", 3],
     ["tools", [tool]],

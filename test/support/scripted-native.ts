@@ -163,13 +163,13 @@ export class ScriptedNative implements NativeAddon {
         return;
       }
       live.started = true;
-      this.#send(live.id, NativeEvent.Prompt, this.#result(live).prompt_tokens, "");
+      this.#send(live, NativeEvent.Prompt, this.#result(live).prompt_tokens, "");
       if (hang !== "prompt") this.#later(live, delay);
     } else if (failAfter !== undefined && live.sent === failAfter.pieces) {
       this.#fail(live, failAfter.failure);
     } else if (piece !== undefined) {
       live.sent++;
-      this.#send(live.id, NativeEvent.Delta, 1, piece);
+      this.#send(live, NativeEvent.Delta, 1, piece);
       this.#later(live, delay);
     } else if (hang !== "decoding") {
       this.#finish(live, script.finish === "length" ? 1 : 0);
@@ -200,13 +200,13 @@ export class ScriptedNative implements NativeAddon {
     if (!this.#live.delete(live.id)) return;
     if (reason === 2) this.#counts.cancelled++;
     else this.#counts.finished++;
-    this.#send(live.id, NativeEvent.Finished, reason, JSON.stringify(this.#result(live)));
+    this.#send(live, NativeEvent.Finished, reason, JSON.stringify(this.#result(live)));
   }
 
   #fail(live: Live, failure: NativeFailure): void {
     if (!this.#live.delete(live.id)) return;
     this.#counts.failed++;
-    this.#send(live.id, NativeEvent.Failed, 0, JSON.stringify(failure));
+    this.#send(live, NativeEvent.Failed, 0, JSON.stringify(failure));
   }
 
   #result(live: Live): NativeResult {
@@ -222,10 +222,12 @@ export class ScriptedNative implements NativeAddon {
     };
   }
 
-  #send(id: number, kind: number, value: number, text: string): void {
-    // Other requests' text around it, as in a real batch: offsets must be honoured.
-    const record = Int32Array.from([id, 0, kind, value, 2, 2 + text.length, 0, 0, 1, 0, 0, 2]);
-    this.#emit(`..${text}..`, record.slice(0, 2 * recordSize));
+  /** The same to every choice: all of them say what the script says. */
+  #send(live: Live, kind: number, value: number, text: string): void {
+    for (let choice = 0; choice < live.request.n; choice++) {
+      // Other requests' text around it, as in a real batch: offsets must be honoured.
+      this.#emit(`..${text}..`, Int32Array.from([live.id, choice, kind, value, 2, 2 + text.length, 0, 0, 1, 0, 0, 2]));
+    }
   }
 
   #stats(): NativeStats {

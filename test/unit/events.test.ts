@@ -7,10 +7,10 @@ import { rejection } from "../support/scripted-engine.js";
 /** A sink that writes down what it hears. */
 function recorder(log: string[], name: string): RequestSink {
   return {
-    prompt: (tokens) => log.push(`${name} prompt ${tokens}`),
-    delta: (text, tokens) => log.push(`${name} delta ${text} ${tokens}`),
-    finished: (reason, result) => log.push(`${name} finished ${reason} ${result.completion_tokens}`),
-    failed: (error) => log.push(`${name} failed ${error.code} ${error.status}`),
+    prompt: (choice) => log.push(`${name}${choice} prompt`),
+    delta: (choice, text) => log.push(`${name}${choice} delta ${text}`),
+    finished: (choice, reason, result) => log.push(`${name}${choice} finished ${reason} ${result.completion_tokens}`),
+    failed: (choice, error) => log.push(`${name}${choice} failed ${error.code} ${error.status}`),
   };
 }
 
@@ -18,8 +18,8 @@ describe("EventRouter", () => {
   it("fans one batch out by request, with UTF-16 offsets", () => {
     const router = new EventRouter();
     const log: string[] = [];
-    router.add(1, recorder(log, "a"));
-    router.add(2, recorder(log, "b"));
+    router.add(1, recorder(log, "a"), 1);
+    router.add(2, recorder(log, "b"), 2);
     const result = JSON.stringify({ completion_tokens: 3 });
     const failure = JSON.stringify({ code: "x", status: 400, param: null, message: "m" });
     const text = `🦙é${result}${failure}`;
@@ -32,11 +32,21 @@ describe("EventRouter", () => {
         ...[9, 0, NativeEvent.Delta, 2, 0, 2],
         ...[1, 0, NativeEvent.Delta, 1, 2, 3],
         ...[1, 0, NativeEvent.Finished, 1, 3, end],
-        ...[2, 0, NativeEvent.Failed, 0, end, text.length],
+        ...[2, 1, NativeEvent.Failed, 0, end, text.length],
+        ...[2, 0, NativeEvent.Delta, 1, 2, 3],
+        ...[2, 0, NativeEvent.Finished, 0, 3, end],
         ...[1, 0, NativeEvent.Delta, 1, 2, 3],
       ]),
     );
-    expect(log).toEqual(["a prompt 7", "b delta 🦙 2", "a delta é 1", "a finished length 3", "b failed x 400"]);
+    expect(log).toEqual([
+      "a0 prompt",
+      "b0 delta 🦙",
+      "a0 delta é",
+      "a0 finished length 3",
+      "b1 failed x 400",
+      "b0 delta é",
+      "b0 finished stop 3",
+    ]);
     expect(router.size).toBe(0);
   });
 
@@ -50,10 +60,10 @@ describe("EventRouter", () => {
       [42, 0, "{}"],
     ] as const;
     last.forEach(([kind, value, text], id) => {
-      router.add(id, recorder(log, String(id)));
+      router.add(id, recorder(log, `${id}-`), 1);
       router.handle(text, Int32Array.from([id, 0, kind, value, 0, text.length]));
     });
-    expect(log).toEqual([0, 1, 2, 3].map((id) => `${id} failed internal_error 500`));
+    expect(log).toEqual([0, 1, 2, 3].map((id) => `${id}-0 failed internal_error 500`));
   });
 });
 
