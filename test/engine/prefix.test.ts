@@ -111,6 +111,7 @@ describe("prefix reuse", () => {
     const completion = await engine.chat.completions.create({
       ...withRules("Tell me a story about a fox.", warm),
       n: 4,
+      stream: false,
     });
     const texts = completion.choices.map(({ message }) => message.content);
     expect(new Set(texts).size).toBeGreaterThan(1);

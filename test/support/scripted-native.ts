@@ -11,7 +11,6 @@ import {
   type NativeRequest,
   type NativeResult,
   type NativeStats,
-  recordSize,
 } from "../../src/native.js";
 
 /** What the scripted engine does with one request. */
