@@ -1,10 +1,12 @@
 import { fromNative, type TokenloopError } from "./errors.js";
 import { finishReasons, NativeEvent, type NativeFinishReason, type NativeResult, recordSize } from "./native.js";
+import type { TokenLogprob } from "./openai/types.js";
 
 /** What one request hears of each of its choices, in order: prompt, deltas, then exactly one of finished and failed. */
 export interface RequestSink {
   prompt(choice: number): void;
   delta(choice: number, text: string): void;
+  logprobs(choice: number, entry: TokenLogprob): void;
   finished(choice: number, reason: NativeFinishReason, result: NativeResult): void;
   failed(choice: number, error: TokenloopError): void;
 }
@@ -46,6 +48,9 @@ export class EventRouter {
         sink.delta(choice, text.slice(records[at + 4], records[at + 5]));
       } else if (kind === NativeEvent.Prompt) {
         sink.prompt(choice);
+      } else if (kind === NativeEvent.Logprobs) {
+        const entry = parse(text.slice(records[at + 4], records[at + 5]));
+        if (entry !== undefined) sink.logprobs(choice, entry as TokenLogprob);
       } else if (open.delete(choice)) {
         if (open.size === 0) this.#listeners.delete(id);
         this.#last(sink, choice, kind, records[at + 3] ?? 0, text.slice(records[at + 4], records[at + 5]));

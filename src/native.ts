@@ -123,6 +123,8 @@ export interface NativeRequest {
   maxTokens: number;
   /** Stop strings, none empty. The text never contains one, nor any part of one that ended it. */
   stop: string[];
+  /** Most likely tokens to report beside each chosen one, 0..20; -1 reports no logprobs at all. */
+  logprobs: number;
   /**
    * Answers to the same prompt, 1..128. Each has a choice index, a place in the queue and a last event of its own; answer i
    * draws with seed + i. The prompt is computed once where prefixes are reused.
@@ -165,6 +167,8 @@ export const NativeEvent = {
   Finished: 2,
   /** Last event; text = JSON of NativeFailure. */
   Failed: 3,
+  /** Text = JSON of one OpenAI logprobs entry: of a token whose text ends in the next delta, or ended before. */
+  Logprobs: 4,
 } as const;
 
 /** Int32 fields of one record, in order: request, choice, kind, value, text start, text end (UTF-16 units). */

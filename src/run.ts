@@ -2,7 +2,7 @@ import { AbortError, EngineClosedError, fromNative, InternalError, type Tokenloo
 import type { EventRouter, RequestSink } from "./events.js";
 import type { NativeEngine, NativeFinishReason, NativeRequest, NativeResult } from "./native.js";
 import type { ChunkBuilder } from "./openai/chunks.js";
-import type { ChatCompletionChunk } from "./openai/types.js";
+import type { ChatCompletionChunk, TokenLogprob } from "./openai/types.js";
 import { DeliveryQueue } from "./queue.js";
 
 /** Why the façade asked the engine to end a request. The first reason stays. */
@@ -32,6 +32,8 @@ export class Run implements RequestSink {
   /** Choices whose first chunk is out. */
   readonly #announced = new Set<number>();
   readonly #results: NativeResult[] = [];
+  /** Of tokens whose text has not come yet, by choice. */
+  readonly #logprobs = new Map<number, TokenLogprob[]>();
   /** Choices that have not had their last event. */
   #open: number;
   #failure: TokenloopError | undefined;
@@ -107,7 +109,14 @@ export class Run implements RequestSink {
   delta(choice: number, text: string): void {
     if (this.#discards() || text === "") return;
     this.#announce(choice);
-    this.#queue.push(this.#chunks.content(choice, text));
+    this.#queue.push(this.#chunks.content(choice, text, this.#takeLogprobs(choice)));
+  }
+
+  logprobs(choice: number, entry: TokenLogprob): void {
+    if (this.#discards()) return;
+    const entries = this.#logprobs.get(choice);
+    if (entries === undefined) this.#logprobs.set(choice, [entry]);
+    else entries.push(entry);
   }
 
   finished(choice: number, reason: NativeFinishReason, result: NativeResult): void {
@@ -115,7 +124,7 @@ export class Run implements RequestSink {
       this.#failure ??= new InternalError("The engine cancelled the request.", "cancelled");
     } else if (!this.#discards() && reason !== "cancelled") {
       this.#announce(choice);
-      this.#queue.push(this.#chunks.finish(choice, reason, result));
+      this.#queue.push(this.#chunks.finish(choice, reason, result, this.#takeLogprobs(choice)));
       this.#results.push(result);
     } else {
       this.#cutShort = true;
@@ -128,6 +137,13 @@ export class Run implements RequestSink {
     if (this.#failure === undefined && this.#open > 1 && this.#stop === undefined) this.#cancel();
     this.#failure ??= error;
     this.#close();
+  }
+
+  #takeLogprobs(choice: number): TokenLogprob[] | undefined {
+    if (this.#logprobs.size === 0) return undefined;
+    const entries = this.#logprobs.get(choice);
+    this.#logprobs.delete(choice);
+    return entries;
   }
 
   /** One more choice has had its last event. */

@@ -367,11 +367,11 @@ void TokenLoop::SampleOutputs(const std::vector<BatchEntry>& entries) {
       Fail(request, {"invalid_logits", 500, "", "The model's logits are not numbers, or every token is banned."});
       continue;
     }
-    Append(request, token);
+    Append(request, token, logits);
   }
 }
 
-void TokenLoop::Append(Request& request, llama_token token) {
+void TokenLoop::Append(Request& request, llama_token token, const float* logits) {
   request.sampler->Accept(token);
   request.tokens.push_back(token);
   ++stats_.generated_tokens;
@@ -383,6 +383,12 @@ void TokenLoop::Append(Request& request, llama_token token) {
   } else {
     piece_.clear();
     model_.AppendPiece(token, piece_);
+    request.sampled_bytes += piece_.size();
+    if (request.spec->logprobs >= 0) {
+      const TokenLogprobs logprobs =
+          ComputeLogprobs({logits, model_.info().vocab_size}, token, static_cast<uint32_t>(request.spec->logprobs));
+      request.logprobs.push_back({LogprobsJson(logprobs, model_), request.sampled_bytes});
+    }
     if (request.output->Push(piece_, event.text)) {
       reason = FinishReason::kStop;
     } else if (request.spec->max_tokens >= 0 &&
@@ -392,8 +398,18 @@ void TokenLoop::Append(Request& request, llama_token token) {
       reason = FinishReason::kLength;  // the token has no cell to be decoded into
     }
   }
-  events_.push_back(std::move(event));
+  PublishText(request, std::move(event));
   if (reason) Finish(request, *reason);
+}
+
+// The text, and before it the logprobs of the tokens that it completes.
+void TokenLoop::PublishText(Request& request, Event event) {
+  request.published_bytes += event.text.size();
+  while (!request.logprobs.empty() && request.logprobs.front().end <= request.published_bytes) {
+    events_.push_back({request.id, request.choice, EventKind::kLogprobs, 0, std::move(request.logprobs.front().json)});
+    request.logprobs.pop_front();
+  }
+  events_.push_back(std::move(event));
 }
 
 void TokenLoop::Preempt(Request& request) {
@@ -416,7 +432,11 @@ void TokenLoop::Finish(Request& request, FinishReason reason) {
     std::string rest;
     // Text that was held back may complete a stop string at the very end; then it is that which ended the answer.
     if (request.output->Finish(rest) && reason == FinishReason::kLength) reason = FinishReason::kStop;
-    if (!rest.empty()) events_.push_back({request.id, request.choice, EventKind::kDelta, 0, std::move(rest)});
+    // Without a stop string all text is out, whatever was replaced in it.
+    if (request.output->matched_stop() < 0) request.published_bytes = request.sampled_bytes;
+    if (!rest.empty() || !request.logprobs.empty()) {
+      PublishText(request, {request.id, request.choice, EventKind::kDelta, 0, std::move(rest)});
+    }
   }
   const bool cancelled = reason == FinishReason::kCancelled;
   ++(cancelled ? stats_.cancelled : stats_.finished);

@@ -62,7 +62,8 @@ class TokenLoop {
   int32_t Decode();
   void Resynchronise(const std::vector<BatchEntry>& entries);
   void SampleOutputs(const std::vector<BatchEntry>& entries);
-  void Append(Request& request, llama_token token);
+  void Append(Request& request, llama_token token, const float* logits);
+  void PublishText(Request& request, Event event);
   void Preempt(Request& request);
   void Finish(Request& request, FinishReason reason);
   void Fail(Request& request, const Failure& failure);

@@ -195,15 +195,15 @@ std::vector<llama_token> Model::Tokenize(const std::string& text, bool add_speci
   return tokens;
 }
 
-void Model::AppendPiece(llama_token token, std::string& out) const {
+void Model::AppendPiece(llama_token token, std::string& out, bool with_control) const {
   char buffer[256];
-  const int32_t length = llama_token_to_piece(vocab(), token, buffer, sizeof buffer, 0, false);
+  const int32_t length = llama_token_to_piece(vocab(), token, buffer, sizeof buffer, 0, with_control);
   if (length >= 0) {
     out.append(buffer, static_cast<size_t>(length));
     return;
   }
   std::string piece(static_cast<size_t>(-length), '\0');
-  llama_token_to_piece(vocab(), token, piece.data(), -length, 0, false);
+  llama_token_to_piece(vocab(), token, piece.data(), -length, 0, with_control);
   out += piece;
 }
 

@@ -48,8 +48,9 @@ class Model {
 
   // Thread-safe. `text` must be shorter than 2 GiB.
   std::vector<llama_token> Tokenize(const std::string& text, bool add_special, bool parse_special) const;
-  // Appends the bytes that a token stands for; control tokens stand for none.
-  void AppendPiece(llama_token token, std::string& out) const;
+  // Appends the bytes that a token stands for; control tokens stand for none, unless `with_control` asks for their
+  // names.
+  void AppendPiece(llama_token token, std::string& out, bool with_control = false) const;
 
  private:
   struct ModelDeleter {

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,14 @@ struct Request {
   std::unique_ptr<Sampler> sampler;
   std::optional<OutputText> output;
   std::vector<std::string> stops;
+  // Logprobs wait until the text of their token is out: what a stop string swallows has none.
+  struct PendingLogprobs {
+    std::string json;
+    uint64_t end;  // bytes of text up to the end of its token
+  };
+  std::deque<PendingLogprobs> logprobs;
+  uint64_t sampled_bytes = 0;
+  uint64_t published_bytes = 0;
   Clock::time_point first_decode{};
   Clock::time_point first_token{};
 

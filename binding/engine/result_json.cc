@@ -1,6 +1,7 @@
 #include "engine/result_json.h"
 
 #include "nlohmann/json.hpp"
+#include "text/utf8.h"
 
 namespace tokenloop {
 namespace {
@@ -33,6 +34,25 @@ std::string ResultJson(const Request& request) {
   if (request.output && request.output->matched_stop() >= 0) {
     json["stop"] = request.stops[static_cast<size_t>(request.output->matched_stop())];
   }
+  return Dump(json);
+}
+
+std::string LogprobsJson(const TokenLogprobs& logprobs, const Model& model) {
+  const auto entry = [&](llama_token token, float logprob) {
+    std::string bytes;
+    model.AppendPiece(token, bytes, true);
+    Json list = Json::array();
+    for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
+    // Half a character is shown as U+FFFD; `bytes` has it as it is.
+    std::string text;
+    Utf8Holder holder;
+    holder.Push(bytes, text);
+    holder.Finish(text);
+    return Json{{"token", text}, {"logprob", logprob}, {"bytes", std::move(list)}};
+  };
+  Json json = entry(logprobs.token, logprobs.logprob);
+  json["top_logprobs"] = Json::array();
+  for (const auto& [token, logprob] : logprobs.top) json["top_logprobs"].push_back(entry(token, logprob));
   return Dump(json);
 }
 

@@ -57,6 +57,7 @@ struct RequestSpec {
   std::optional<std::string> prompt;    // raw text, special tokens parsed
   int32_t max_tokens = -1;              // -1: until the context is full
   std::vector<std::string> stop;
+  int32_t logprobs = -1;     // most likely tokens to report beside each chosen one, 0..20; -1: no logprobs
   uint32_t n = 1;            // answers to the same prompt
   bool cache_prompt = true;  // may use cells of others, and leave its own
   std::string cache_key;     // requests of different keys never share cells
@@ -85,7 +86,7 @@ struct EngineConfig {
 
 enum class FinishReason : int32_t { kStop = 0, kLength = 1, kCancelled = 2 };
 
-enum class EventKind : int32_t { kPrompt = 0, kDelta = 1, kFinished = 2, kFailed = 3 };
+enum class EventKind : int32_t { kPrompt = 0, kDelta = 1, kFinished = 2, kFailed = 3, kLogprobs = 4 };
 
 // One record of the event channel; the values are described in src/native.ts.
 struct Event {

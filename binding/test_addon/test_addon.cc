@@ -158,6 +158,7 @@ static Napi::Object Register(Napi::Env env, Napi::Object exports) {
   exports.Set("promptBudget", Napi::Function::New(env, tokenloop::MakePromptBudget));
   exports.Set("controlText", Napi::Function::New(env, tokenloop::MakeControlText));
   exports.Set("prefixTree", Napi::Function::New(env, tokenloop::MakePrefixTree));
+  exports.Set("logSumExp", Napi::Function::New(env, tokenloop::LogSumExpOf));
   exports.Set("firstOfLargest", Napi::Function::New(env, tokenloop::FirstOfLargestOf));
   exports.Set("selectLargest", Napi::Function::New(env, tokenloop::SelectLargestOf));
   exports.Set("llamaSamplingDefaults", Napi::Function::New(env, tokenloop::LlamaSamplingDefaults));

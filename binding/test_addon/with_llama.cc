@@ -5,6 +5,7 @@
 
 #include "common.h"
 #include "sampling/largest.h"
+#include "sampling/logprobs.h"
 
 namespace tokenloop {
 
@@ -27,6 +28,10 @@ Napi::Value SelectLargestOf(const Napi::CallbackInfo& info) {
   Napi::Array ids = Napi::Array::New(info.Env());
   for (const llama_token_data& candidate : largest) ids.Set(ids.Length(), static_cast<double>(candidate.id));
   return ids;
+}
+
+Napi::Value LogSumExpOf(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), LogSumExp(Logits(info[0])));
 }
 
 Napi::Value LlamaSamplingDefaults(const Napi::CallbackInfo& info) {

@@ -14,4 +14,7 @@ Napi::Value FirstOfLargestOf(const Napi::CallbackInfo& info);
 // selectLargest(Float32Array, count) -> token ids, largest logit first
 Napi::Value SelectLargestOf(const Napi::CallbackInfo& info);
 
+// logSumExp(Float32Array) -> number
+Napi::Value LogSumExpOf(const Napi::CallbackInfo& info);
+
 }  // namespace tokenloop

@@ -3,9 +3,11 @@ import type { NativeResult } from "../native.js";
 import type {
   ChatCompletionChunk,
   ChatCompletionChunkChoice,
+  ChoiceLogprobs,
   CompletionUsage,
   FinishReason,
   Timings,
+  TokenLogprob,
 } from "./types.js";
 
 export interface ChunkOptions {
@@ -32,13 +34,14 @@ export class ChunkBuilder {
     return this.#chunk([{ index, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }]);
   }
 
-  content(index: number, text: string): ChatCompletionChunk {
-    return this.#chunk([{ index, delta: { content: text }, logprobs: null, finish_reason: null }]);
+  /** Text, and where asked for the logprobs of the tokens that end in it. */
+  content(index: number, text: string, entries: TokenLogprob[] = []): ChatCompletionChunk {
+    return this.#chunk([{ index, delta: { content: text }, logprobs: toLogprobs(entries), finish_reason: null }]);
   }
 
-  /** The last chunk of a choice. */
-  finish(index: number, reason: FinishReason, result: NativeResult): ChatCompletionChunk {
-    const last = this.#chunk([{ index, delta: {}, logprobs: null, finish_reason: reason }]);
+  /** The last chunk of a choice, with the logprobs of tokens that had no text of their own. */
+  finish(index: number, reason: FinishReason, result: NativeResult, entries: TokenLogprob[] = []): ChatCompletionChunk {
+    const last = this.#chunk([{ index, delta: {}, logprobs: toLogprobs(entries), finish_reason: reason }]);
     last.timings = timingsOf(result);
     return last;
   }
@@ -64,6 +67,10 @@ export class ChunkBuilder {
     if (includeUsage) chunk.usage = null;
     return chunk;
   }
+}
+
+function toLogprobs(entries: TokenLogprob[]): ChoiceLogprobs | null {
+  return entries.length === 0 ? null : { content: entries, refusal: null };
 }
 
 /** The prompt counts once, whatever the number of answers; of it, what was cached before the first of them ran. */
@@ -117,7 +124,13 @@ export class ChunkSerializer {
 /** The text of a chunk that is nothing but text of choice 0; undefined for every other chunk. */
 function plainContent(chunk: ChatCompletionChunk): string | undefined {
   const choice = chunk.choices[0];
-  if (choice === undefined || chunk.choices.length !== 1 || choice.index !== 0 || choice.finish_reason !== null) {
+  if (
+    choice === undefined ||
+    chunk.choices.length !== 1 ||
+    choice.index !== 0 ||
+    choice.finish_reason !== null ||
+    choice.logprobs !== null
+  ) {
     return undefined;
   }
   const { delta } = choice;

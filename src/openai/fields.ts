@@ -40,8 +40,6 @@ const only =
 const emptyArray = (value: unknown) => Array.isArray(value) && value.length === 0;
 
 export const pendingFields: readonly PendingField[] = [
-  { name: "logprobs", schema: { type: "boolean" }, neutral: only(false), accepted: "false" },
-  { name: "top_logprobs", schema: { type: "integer", minimum: 0, maximum: 20 }, neutral: never, accepted: "null" },
   { name: "tools", schema: { type: "array", maxItems: 128 }, neutral: emptyArray, accepted: "[]" },
   {
     name: "tool_choice",

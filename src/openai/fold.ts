@@ -1,9 +1,17 @@
 import { InternalError } from "../errors.js";
-import type { ChatCompletion, ChatCompletionChunk, CompletionUsage, FinishReason, Timings } from "./types.js";
+import type {
+  ChatCompletion,
+  ChatCompletionChunk,
+  CompletionUsage,
+  FinishReason,
+  Timings,
+  TokenLogprob,
+} from "./types.js";
 
 /** What has come in for one choice. */
 interface Partial {
   content: string[];
+  logprobs: TokenLogprob[];
   finishReason: FinishReason | undefined;
 }
 
@@ -20,10 +28,11 @@ export async function foldChunks(chunks: AsyncIterable<ChatCompletionChunk>): Pr
     first ??= chunk;
     usage = chunk.usage ?? usage;
     timings = chunk.timings ?? timings;
-    for (const { index, delta, finish_reason } of chunk.choices) {
-      const partial = choices.get(index) ?? { content: [], finishReason: undefined };
+    for (const { index, delta, logprobs, finish_reason } of chunk.choices) {
+      const partial = choices.get(index) ?? { content: [], logprobs: [], finishReason: undefined };
       choices.set(index, partial);
       if (delta.content !== undefined) partial.content.push(delta.content);
+      if (logprobs !== null) partial.logprobs.push(...logprobs.content);
       partial.finishReason = finish_reason ?? partial.finishReason;
     }
   }
@@ -42,12 +51,12 @@ export async function foldChunks(chunks: AsyncIterable<ChatCompletionChunk>): Pr
   };
 }
 
-function toChoice(index: number, { content, finishReason }: Partial): ChatCompletion["choices"][number] {
+function toChoice(index: number, { content, logprobs, finishReason }: Partial): ChatCompletion["choices"][number] {
   if (finishReason === undefined) throw new InternalError(`Choice ${index} ended without a finish_reason.`);
   return {
     index,
     message: { role: "assistant", content: content.join(""), refusal: null },
-    logprobs: null,
+    logprobs: logprobs.length === 0 ? null : { content: logprobs, refusal: null },
     finish_reason: finishReason,
   };
 }

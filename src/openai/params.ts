@@ -18,8 +18,6 @@ export interface HarmlessParams {
 
 /** Fields that are accepted in their neutral value only, until there is more to them. */
 export interface NeutralParams {
-  logprobs?: false | null | undefined;
-  top_logprobs?: null | undefined;
   tools?: never[] | null | undefined;
   tool_choice?: "none" | "auto" | null | undefined;
   parallel_tool_calls?: boolean | null | undefined;
@@ -46,6 +44,13 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
   max_tokens?: number | null | undefined;
   /** Up to four strings that end the answer; the answer does not contain them. */
   stop?: string | string[] | null | undefined;
+  /**
+   * Adds to each token of the answer the logarithm of the probability that the model gave it: before samplers, biases and
+   * penalties. Default false.
+   */
+  logprobs?: boolean | null | undefined;
+  /** How many of the most likely tokens to list at each place, 0..20, default 0; only with `logprobs: true`. */
+  top_logprobs?: number | null | undefined;
   /**
    * Answers to the same prompt, 1..128, default 1. The prompt is computed once; answer i draws with seed + i. Each takes a
    * place in the queue.

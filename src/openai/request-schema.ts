@@ -88,6 +88,8 @@ const ownFields: Record<string, JsonSchema> = {
     maxItems: limits.stops,
     items: { type: "string", ...stopString },
   },
+  logprobs: { type: "boolean" },
+  top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
   n: { type: "integer", minimum: 1, maximum: limits.choices },
   prompt_cache_key: { type: "string", maxLength: limits.cacheKeyLength },
   cache_prompt: { type: "boolean" },

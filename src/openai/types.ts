@@ -94,7 +94,7 @@ export interface ChatCompletionMessage {
 export interface ChatCompletionChoice {
   index: number;
   message: ChatCompletionMessage;
-  logprobs: null;
+  logprobs: ChoiceLogprobs | null;
   finish_reason: FinishReason;
 }
 
@@ -118,7 +118,7 @@ export interface ChatCompletionChunkDelta {
 export interface ChatCompletionChunkChoice {
   index: number;
   delta: ChatCompletionChunkDelta;
-  logprobs: null;
+  logprobs: ChoiceLogprobs | null;
   finish_reason: FinishReason | null;
 }
 
@@ -134,4 +134,24 @@ export interface ChatCompletionChunk {
   usage?: CompletionUsage | null;
   /** On the chunk that has the finish_reason. */
   timings?: Timings;
+}
+
+/** One token of the answer, with the model's own probability of it: before any sampler, bias or penalty. */
+export interface TokenLogprob extends TopLogprob {
+  /** The most likely tokens at this place, most likely first; as many as top_logprobs asked for. */
+  top_logprobs: TopLogprob[];
+}
+
+export interface TopLogprob {
+  /** The token's text; half a character shows as U+FFFD. */
+  token: string;
+  /** Natural logarithm of the probability, ≤ 0. */
+  logprob: number;
+  /** The token's bytes in UTF-8. */
+  bytes: number[];
+}
+
+export interface ChoiceLogprobs {
+  content: TokenLogprob[];
+  refusal: null;
 }

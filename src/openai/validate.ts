@@ -17,6 +17,8 @@ export interface ValidRequest {
   /** -1: until the context is full. */
   maxTokens: number;
   stop: string[];
+  /** -1: none. */
+  logprobs: number;
   n: number;
   cachePrompt: boolean;
   cacheKey: string;
@@ -56,6 +58,7 @@ export function validateRequest(body: unknown): ValidRequest {
     includeUsage: includesUsage(data.stream_options, stream),
     maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
     stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
+    logprobs: topLogprobs(data),
     n: (data.n as number | undefined) ?? 1,
     cachePrompt: data.cache_prompt !== false,
     cacheKey: (data.prompt_cache_key as string | undefined) ?? "",
@@ -104,6 +107,14 @@ function includesUsage(options: unknown, stream: boolean): boolean {
     );
   }
   return options.include_usage === true;
+}
+
+function topLogprobs({ logprobs, top_logprobs }: PlainObject): number {
+  if (logprobs === true) return (top_logprobs as number | undefined) ?? 0;
+  if (top_logprobs !== undefined) {
+    throw new BadRequestError("'top_logprobs' is only allowed with 'logprobs': true.", "top_logprobs");
+  }
+  return -1;
 }
 
 function smallest(values: readonly unknown[]): number {

@@ -224,10 +224,13 @@ describe("fields that are not there yet", () => {
     expect(valid({ [name]: value })).toEqual(valid());
   });
 
+  it("refuses top_logprobs without logprobs", () => {
+    expect(refused({ top_logprobs: 3 })).toMatchObject({ param: "top_logprobs", status: 400 });
+    expect(refused({ top_logprobs: 0, logprobs: false })).toMatchObject({ param: "top_logprobs", status: 400 });
+  });
+
   const tool = { type: "function", function: { name: "f", parameters: {} } };
   const pending: [string, unknown][] = [
-    ["logprobs", true],
-    ["top_logprobs", 3],
     ["tools", [tool]],
     ["tool_choice", "required"],
     ["tool_choice", { type: "function", function: { name: "f" } }],

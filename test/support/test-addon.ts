@@ -26,6 +26,7 @@ export interface TestAddon {
     idleCells(source: number, length: number): number;
     counts(): { cells: number; active: number };
   };
+  logSumExp(logits: Float32Array): number;
   firstOfLargest(logits: Float32Array): number;
   selectLargest(logits: Float32Array, count: number): number[];
   /** llama.cpp's own defaults, under the names of the option table. */

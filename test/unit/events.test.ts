@@ -9,6 +9,7 @@ function recorder(log: string[], name: string): RequestSink {
   return {
     prompt: (choice) => log.push(`${name}${choice} prompt`),
     delta: (choice, text) => log.push(`${name}${choice} delta ${text}`),
+    logprobs: (choice, entry) => log.push(`${name}${choice} logprobs ${entry.token}`),
     finished: (choice, reason, result) => log.push(`${name}${choice} finished ${reason} ${result.completion_tokens}`),
     failed: (choice, error) => log.push(`${name}${choice} failed ${error.code} ${error.status}`),
   };
