@@ -99,6 +99,13 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
     if (!llama_model_has_decoder(model->model_.get()) || llama_model_has_encoder(model->model_.get())) {
       return Failure{"invalid_model", 400, "model", "Only decoder models can chat; this one has an encoder."};
     }
+    // llama.cpp asserts where such a model is asked for text.
+    const std::string architecture = Metadata(model->model_.get(), "general.architecture");
+    const bool causal = Metadata(model->model_.get(), (architecture + ".attention.causal").c_str()) != "false";
+    if (!causal || llama_vocab_type(model->vocab()) == LLAMA_VOCAB_TYPE_NONE) {
+      return Failure{"invalid_model", 400, "model",
+                     "This model cannot generate text (an embedding model, or one without a vocabulary)."};
+    }
     auto context = model->CreateContext(config);
     if (!context) {
       Failure failure = context.failure();
