@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "test_addon/grammar.h"
 #include "test_addon/with_llama.h"
 
 #include "chat/control_text.h"
@@ -162,6 +163,8 @@ static Napi::Object Register(Napi::Env env, Napi::Object exports) {
   exports.Set("firstOfLargest", Napi::Function::New(env, tokenloop::FirstOfLargestOf));
   exports.Set("selectLargest", Napi::Function::New(env, tokenloop::SelectLargestOf));
   exports.Set("llamaSamplingDefaults", Napi::Function::New(env, tokenloop::LlamaSamplingDefaults));
+  exports.Set("grammar", Napi::Function::New(env, tokenloop::MakeGrammar));
+  exports.Set("grammarVocabulary", Napi::Function::New(env, tokenloop::MakeVocabulary));
   exports.Set("splitMarked", Napi::Function::New(env, tokenloop::SplitMarked));
   return exports;
 }

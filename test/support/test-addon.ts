@@ -33,6 +33,51 @@ export interface TestAddon {
   llamaSamplingDefaults(): Record<string, number>;
   controlText(controlTexts: string[]): { mark(text: string): string };
   splitMarked(text: string): string[];
+  grammar(text: string): { error: GrammarError } | ParsedGrammar;
+  /** `bytes`: all tokens' bytes, one after another; `ends[id]`: where token `id` ends. */
+  grammarVocabulary(bytes: Buffer, ends: Uint32Array): GrammarVocabulary;
+}
+
+export interface GrammarError {
+  message: string;
+  line: number;
+  column: number;
+}
+
+export interface ParsedGrammar {
+  error?: undefined;
+  bytes: number;
+  start(): GrammarState;
+  masker(vocabulary: GrammarVocabulary): GrammarMasker;
+}
+
+export interface GrammarState {
+  accept(byte: number): boolean;
+  acceptBytes(bytes: Buffer): boolean;
+  acceptToken(id: number, bytes: Buffer): boolean;
+  canEnd(): boolean;
+  dead(): boolean;
+  overflowed(): boolean;
+  clone(): GrammarState;
+  equals(other: GrammarState): boolean;
+  hash(): string;
+  threads(): number;
+}
+
+/** Masks are little-endian: token `id` is bit `id % 8` of byte `id / 8`. */
+export interface GrammarMasker {
+  mask(state: GrammarState): Uint8Array;
+  /** One acceptToken for each token. */
+  bruteForce(state: GrammarState): Uint8Array;
+  /** Microseconds that a mask takes. */
+  time(state: GrammarState): number;
+  bytes(): number;
+}
+
+export interface GrammarVocabulary {
+  nodes: number;
+  bytes: number;
+  milliseconds: number;
 }
 
 export interface SequenceView {

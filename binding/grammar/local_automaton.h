@@ -1,0 +1,76 @@
+// A deterministic automaton over bytes, built as it is walked, for what can be known of a place in a grammar without
+// the stack below it. Pure; used by one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/closure.h"
+#include "grammar/program.h"
+
+namespace tokenloop::grammar {
+
+// States are sets of threads whose stacks are only the upper frames of the real ones: reaching the bottom means that
+// the real stack decides how it goes on ("escapes"). They stay valid until Clear().
+class LocalAutomaton {
+ public:
+  using StateId = int32_t;
+  static constexpr StateId kDead = -1;
+
+  explicit LocalAutomaton(const Program& program) : program_(program), closure_(program) {}
+
+  // `stack`: the upper frames. The thread waits for a byte.
+  StateId Start(const Thread& thread);
+  StateId Next(StateId state, uint8_t byte) {
+    State& from = *states_[static_cast<size_t>(state)];
+    const StateId next = from.next[from.interval[byte]];
+    return next != kUnknown ? next : Compute(state, byte);
+  }
+  // Some thread waits for a byte: what was read so far is fine, whatever the real stack.
+  bool alive(StateId state) const { return !states_[static_cast<size_t>(state)]->threads.empty(); }
+  bool escapes(StateId state) const { return states_[static_cast<size_t>(state)]->escapes; }
+  // An equivalent of `state` for texts of at most `height` bytes, the same for many states that differ in their
+  // counters only.
+  StateId Relax(StateId state, uint32_t height);
+  // The classes of bytes (Vocabulary::ByteClass) that all lead back to `state`; kMultibyteClass: so do all characters
+  // beyond ASCII.
+  uint64_t Loops(StateId state);
+
+  size_t bytes() const { return bytes_; }
+  void Clear();
+
+  // Replaces the counters that `height` bytes cannot bring to a bound.
+  static Stack RelaxStack(const Program& program, const Stack& stack, uint32_t height);
+
+ private:
+  static constexpr StateId kUnknown = -2;
+
+  struct State {
+    std::vector<Thread> threads;
+    bool escapes = false;
+    bool loops_known = false;
+    uint64_t loops = 0;
+    std::array<uint8_t, 256> interval{};  // bytes that no edge tells apart
+    std::vector<StateId> next;            // by interval
+    // Ascending: the heights up to which one more of the exact counters is out of reach of its bounds, and the state
+    // without those.
+    std::vector<std::pair<uint32_t, StateId>> relaxed;
+  };
+
+  StateId Compute(StateId state, uint8_t byte);
+  StateId Intern(std::vector<Thread> threads, bool escapes);
+  StateId Common(StateId state, uint8_t low, uint8_t high);
+  bool LoopsOverMultibyte(StateId state);
+
+  const Program& program_;
+  Closure closure_;
+  std::vector<std::unique_ptr<State>> states_;
+  std::unordered_multimap<uint64_t, StateId> index_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace tokenloop::grammar

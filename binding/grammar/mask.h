@@ -1,0 +1,88 @@
+// Which tokens a grammar allows next. Pure. One Masker serves all requests that share a grammar and a vocabulary, from
+// any thread: its caches are behind a mutex, and it takes one request at a time.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/local_automaton.h"
+#include "grammar/matcher.h"
+#include "grammar/vocabulary.h"
+
+namespace tokenloop::grammar {
+
+struct MaskLimits {
+  size_t cached_masks = size_t{8} << 20;   // bytes of finished masks, one for each state; the least recent goes first
+  size_t cached_parts = size_t{32} << 20;  // bytes of what masks are put together from; all go at once
+};
+
+class Masker {
+ public:
+  Masker(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const Vocabulary> vocabulary, MaskLimits limits = {});
+
+  // Sets bit `id` of `mask` (vocabulary().words() words, bit id % 64 of word id / 64) exactly when a copy of `state`
+  // would take AcceptToken(id, piece), or would overflow. It says nothing about the end: that is state.CanEnd().
+  void Compute(const GrammarState& state, std::span<uint64_t> mask);
+
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+  // Bytes that the caches hold.
+  size_t bytes() const;
+
+ private:
+  using Nodes = std::vector<uint32_t>;  // of the vocabulary
+
+  // What is known about one place, with so many of the frames above it, before any byte.
+  struct Place {
+    LocalAutomaton::StateId start = LocalAutomaton::kDead;
+    // The whole vocabulary, from this place.
+    bool walked = false;
+    bool too_open = false;  // more frames must be looked at
+    std::vector<uint64_t> accepted;
+    std::shared_ptr<Nodes> escapes;
+  };
+  struct Task {
+    Thread thread;
+    std::shared_ptr<const Nodes> from;  // null: the root
+  };
+  struct Cached {
+    GrammarState state;
+    std::vector<uint64_t> mask;
+    uint64_t hash;
+  };
+
+  void Build(const GrammarState& state, std::span<uint64_t> mask);
+  void MarkTokens(const GrammarState& state, std::span<uint64_t> mask);
+  void Run(const Task& task, std::span<uint64_t> mask, std::vector<Task>& tasks);
+  Place& PlaceOf(const Thread& thread, uint32_t calls, Stack& below, bool& whole);
+  void WalkRoot(Place& place);
+  // As Walk from the root, but starting from what is known of a place that differs from this one in counters only.
+  void WalkBeside(const Place& base, Place& place);
+  // Everything below `node`, which the automaton reads from `start`.
+  void Walk(uint32_t node, LocalAutomaton::StateId start, std::span<uint64_t> mask, Nodes& escapes);
+  void Clear(uint32_t first_token, uint32_t last_token, std::span<uint64_t> mask) const;
+  // Below `node`, everything that `state` (relaxed to the node's height) reads is allowed.
+  bool TakesAll(const Vocabulary::Node& node, LocalAutomaton::StateId state);
+  void Mark(uint32_t first_token, uint32_t last_token, std::span<uint64_t> mask) const;
+  void Slow(const GrammarState& state, std::span<uint64_t> mask) const;
+
+  const std::shared_ptr<const Grammar> grammar_;
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  const MaskLimits limits_;
+
+  mutable std::mutex mutex_;
+  Closure closure_;
+  LocalAutomaton automaton_;
+  std::unordered_map<LocalAutomaton::StateId, Place> places_;
+  size_t place_bytes_ = 0;
+  std::vector<LocalAutomaton::StateId> path_;       // of a walk, by depth
+  std::vector<LocalAutomaton::StateId> base_path_;  // of WalkBeside
+  std::list<Cached> masks_;                         // the most recent first
+  std::unordered_multimap<uint64_t, std::list<Cached>::iterator> by_hash_;
+};
+
+}  // namespace tokenloop::grammar

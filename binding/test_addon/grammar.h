@@ -1,0 +1,18 @@
+// The grammar engine for the test runner.
+#pragma once
+
+#include <napi.h>
+
+namespace tokenloop {
+
+// grammar(text: string) -> { error: { message, line, column } } | { start(): State, masker(Vocabulary): Masker }
+// State: { accept(byte), acceptBytes(Buffer), acceptToken(id, Buffer): boolean; canEnd(), dead(), overflowed():
+// boolean;
+//          clone(): State; equals(State): boolean; hash(): string; threads(): number }
+// Masker: { mask(State): Uint8Array; bruteForce(State): Uint8Array; time(State): microseconds; bytes(): number }
+Napi::Value MakeGrammar(const Napi::CallbackInfo& info);
+
+// grammarVocabulary(bytes: Buffer, ends: Uint32Array) -> { handle, nodes, bytes }
+Napi::Value MakeVocabulary(const Napi::CallbackInfo& info);
+
+}  // namespace tokenloop
