@@ -123,6 +123,8 @@ export interface NativeRequest {
   maxTokens: number;
   /** Stop strings, none empty. The text never contains one, nor any part of one that ended it. */
   stop: string[];
+  /** GBNF that the answer follows from its first byte; "": none. A fault in it comes as an event, code "invalid_grammar". */
+  grammar: string;
   /** Most likely tokens to report beside each chosen one, 0..20; -1 reports no logprobs at all. */
   logprobs: number;
   /**

@@ -54,6 +54,7 @@ Result<RequestSpec> ReadRequest(const Napi::Value& value) {
   if (spec.prompt.value_or("").size() > kPromptBytes) fields.Refuse("prompt", "shorter than 1 GiB");
   spec.max_tokens = static_cast<int32_t>(fields.Integer("maxTokens", -1, kInt32Max));
   spec.stop = fields.NonEmptyStrings("stop");
+  spec.grammar = fields.String("grammar");
   spec.logprobs = static_cast<int32_t>(fields.Integer("logprobs", -1, 20));
   spec.n = static_cast<uint32_t>(fields.Integer("n", 1, 128));
   spec.cache_prompt = fields.Boolean("cachePrompt");

@@ -18,6 +18,7 @@ Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::sh
         --live_answers_;
         if (--found->second.answers == 0) live_.erase(found);
       }) {
+  grammars_.emplace(*model_);
   ListStoppable(this);
   RegisterExitHandler();
 }
@@ -96,6 +97,7 @@ void Engine::StopAndJoin() {
 void Engine::Close() {
   StopAndJoin();
   const std::lock_guard join_lock(join_mutex_);
+  grammars_.reset();
   model_.reset();
 }
 
@@ -121,7 +123,7 @@ void Engine::PrepareAll(const std::vector<std::shared_ptr<Request>>& answers) {
   if (answers.front()->cancelled()) return;  // the loop ends them without
   const PreparedPrompt prompt = Prepare(spec);
   for (const auto& answer : answers) {
-    PreparedPrompt own{prompt.tokens, prompt.stops, nullptr, prompt.failure};
+    PreparedPrompt own{prompt.tokens, prompt.stops, nullptr, prompt.grammar, prompt.failure};
     if (!own.failure) {
       auto sampler = MakeSampler(spec, answer->choice, own.tokens);
       if (sampler) {
@@ -134,10 +136,18 @@ void Engine::PrepareAll(const std::vector<std::shared_ptr<Request>>& answers) {
   }
 }
 
-PreparedPrompt Engine::Prepare(const RequestSpec& spec) const {
+PreparedPrompt Engine::Prepare(const RequestSpec& spec) {
   PreparedPrompt prompt;
   try {
     prompt.stops = spec.stop;
+    if (!spec.grammar.empty()) {
+      auto grammar = grammars_->Compile(spec.grammar);
+      if (!grammar) {
+        prompt.failure = grammar.failure();
+        return prompt;
+      }
+      prompt.grammar = std::move(grammar.value());
+    }
     RenderedPrompt rendered;
     if (spec.messages) {
       auto result = model_->templates().Render(*spec.messages);

@@ -49,14 +49,15 @@ class Engine : public Stoppable {
  private:
   void RunPromptThread();
   void PrepareAll(const std::vector<std::shared_ptr<Request>>& answers);
-  PreparedPrompt Prepare(const RequestSpec& spec) const;
+  PreparedPrompt Prepare(const RequestSpec& spec);
   Result<std::unique_ptr<Sampler>> MakeSampler(const RequestSpec& spec, uint32_t choice,
                                                const std::vector<llama_token>& prompt) const;
 
   std::unique_ptr<Model> model_;  // null once closed
   const std::shared_ptr<EventSink> sink_;
   const ModelInfo info_;
-  const uint32_t most_live_;  // waiting and running
+  const uint32_t most_live_;              // waiting and running
+  std::optional<GrammarCache> grammars_;  // prompt thread; empty once closed
   TokenLoop loop_;
 
   std::mutex mutex_;  // guards what follows

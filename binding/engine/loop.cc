@@ -126,6 +126,7 @@ void TokenLoop::Absorb(Arrival arrival) {
   request.tokens = std::move(prompt.tokens);
   request.prompt_size = size;
   request.sampler = std::move(prompt.sampler);
+  if (prompt.grammar) request.constraint.emplace(std::move(prompt.grammar));
   request.stops = std::move(prompt.stops);
   request.output.emplace(request.stops);
   request.state = RequestState::kWaiting;
@@ -362,7 +363,15 @@ void TokenLoop::SampleOutputs(const std::vector<BatchEntry>& entries) {
       continue;
     }
     const float* logits = llama_get_logits_ith(context_, entry.output);
-    const llama_token token = logits == nullptr ? LLAMA_TOKEN_NULL : request.sampler->Sample(logits, candidates_);
+    const float* allowed = logits;
+    if (request.constraint && logits != nullptr) {
+      if (!request.constraint->Mask(logits, masked_)) {
+        Fail(request, {"grammar_dead_end", 400, "grammar", "The grammar leaves no token to go on with."});
+        continue;
+      }
+      allowed = masked_.data();
+    }
+    const llama_token token = logits == nullptr ? LLAMA_TOKEN_NULL : request.sampler->Sample(allowed, candidates_);
     if (token == LLAMA_TOKEN_NULL) {
       Fail(request, {"invalid_logits", 500, "", "The model's logits are not numbers, or every token is banned."});
       continue;
@@ -389,7 +398,12 @@ void TokenLoop::Append(Request& request, llama_token token, const float* logits)
           ComputeLogprobs({logits, model_.info().vocab_size}, token, static_cast<uint32_t>(request.spec->logprobs));
       request.logprobs.push_back({LogprobsJson(logprobs, model_), request.sampled_bytes});
     }
-    if (request.output->Push(piece_, event.text)) {
+    const bool followed = !request.constraint || request.constraint->Accept(token, piece_);
+    if (!followed) {
+      Fail(request, {"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."});
+      return;
+    }
+    if (request.output->Push(piece_, event.text) || (request.constraint && request.constraint->Complete())) {
       reason = FinishReason::kStop;
     } else if (request.spec->max_tokens >= 0 &&
                request.generated() >= static_cast<uint32_t>(request.spec->max_tokens)) {

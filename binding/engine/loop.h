@@ -100,6 +100,7 @@ class TokenLoop {
   uint64_t next_admission_ = 1;
   PromptBudget budget_;
   Candidates candidates_;
+  std::vector<float> masked_;
   std::vector<Event> events_;
   std::string piece_;
   Stats stats_;

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/constraint.h"
 #include "engine/types.h"
 #include "llama.h"
 #include "sampling/sampler.h"
@@ -41,6 +42,7 @@ struct PreparedPrompt {
   std::vector<llama_token> tokens;
   std::vector<std::string> stops;  // the request's own and the format's
   std::unique_ptr<Sampler> sampler;
+  std::shared_ptr<const CompiledGrammar> grammar;  // null: none
   std::optional<Failure> failure;
 };
 
@@ -72,6 +74,7 @@ struct Request {
   uint32_t reused = 0;  // prompt tokens whose cells were there already when it was first admitted
   uint64_t admitted = 0;
   std::unique_ptr<Sampler> sampler;
+  std::optional<Constraint> constraint;
   std::optional<OutputText> output;
   std::vector<std::string> stops;
   // Logprobs wait until the text of their token is out: what a stop string swallows has none.

@@ -59,6 +59,7 @@ struct RequestSpec {
   std::vector<std::string> stop;
   int32_t logprobs = -1;     // most likely tokens to report beside each chosen one, 0..20; -1: no logprobs
   uint32_t n = 1;            // answers to the same prompt
+  std::string grammar;       // GBNF that the answer follows; empty: none
   bool cache_prompt = true;  // may use cells of others, and leave its own
   std::string cache_key;     // requests of different keys never share cells
   SamplingParams sampling;

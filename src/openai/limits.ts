@@ -17,6 +17,8 @@ export const limits = {
   values: 2_000_000,
   /** Bytes of an HTTP body. */
   bodyBytes: 16 * 1024 * 1024,
+  /** UTF-16 units of a grammar. */
+  grammarLength: 1 << 20,
   /** Answers to one request (n). */
   choices: 128,
   /** UTF-16 units of prompt_cache_key. */

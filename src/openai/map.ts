@@ -24,6 +24,7 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number): Nativ
     messages: JSON.stringify(request.messages),
     maxTokens: request.maxTokens,
     stop: request.stop,
+    grammar: request.grammar,
     logprobs: request.logprobs,
     n: request.n,
     cachePrompt: request.cachePrompt,

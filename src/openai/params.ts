@@ -45,6 +45,11 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
   /** Up to four strings that end the answer; the answer does not contain them. */
   stop?: string | string[] | null | undefined;
   /**
+   * A grammar in llama.cpp's notation (GBNF), at most 1 MiB, which the whole answer follows: its probabilities are the
+   * model's own, shared out anew over what the grammar allows. llama-server's name. Errors: 400 with line and column.
+   */
+  grammar?: string | null | undefined;
+  /**
    * Adds to each token of the answer the logarithm of the probability that the model gave it: before samplers, biases and
    * penalties. Default false.
    */

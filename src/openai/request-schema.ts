@@ -88,6 +88,7 @@ const ownFields: Record<string, JsonSchema> = {
     maxItems: limits.stops,
     items: { type: "string", ...stopString },
   },
+  grammar: { type: "string", minLength: 1, maxLength: limits.grammarLength },
   logprobs: { type: "boolean" },
   top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
   n: { type: "integer", minimum: 1, maximum: limits.choices },

@@ -17,6 +17,8 @@ export interface ValidRequest {
   /** -1: until the context is full. */
   maxTokens: number;
   stop: string[];
+  /** "": none. */
+  grammar: string;
   /** -1: none. */
   logprobs: number;
   n: number;
@@ -58,6 +60,7 @@ export function validateRequest(body: unknown): ValidRequest {
     includeUsage: includesUsage(data.stream_options, stream),
     maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
     stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
+    grammar: (data.grammar as string | undefined) ?? "",
     logprobs: topLogprobs(data),
     n: (data.n as number | undefined) ?? 1,
     cachePrompt: data.cache_prompt !== false,

@@ -73,6 +73,7 @@ const request = {
   messages: '[{"role":"user","content":"Hello!"}]',
   maxTokens: 20,
   stop: [],
+  grammar: "",
   logprobs: -1,
   n: 1,
   cachePrompt: true,

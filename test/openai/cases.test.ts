@@ -28,7 +28,6 @@ const expected: ReadonlyMap<string, { status: number; param?: string | RegExp }>
   ["e21-unknown-field", { status: 400, param: "some_future_field" }],
   ["u04-stream-options-without-stream", { status: 400, param: "stream_options" }],
   ["o06-range", { status: 400, param: "top_logprobs" }],
-  ["l01-repetition-bomb", { status: 400, param: "grammar" }],
   ["l02-huge-bounds-schema", { status: 400, param: "response_format" }],
 ]);
 

@@ -39,7 +39,7 @@ describe("body", () => {
     expect(refused({ maxTokens: 1 }).message).toContain("'max_tokens'");
     expect(refused({ topK: 1 }).message).toContain("'top_k'");
     expect(refused({ some_future_field: 1 }).message).not.toContain("Did you mean");
-    expect(refused({ grammar: "root ::= [a]" })).toMatchObject({ param: "grammar" });
+    expect(refused({ json_schema: {} })).toMatchObject({ param: "json_schema" });
     expect(refused({ ["x".repeat(10_000)]: 1 }).message.length).toBeLessThan(200);
   });
 
