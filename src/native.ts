@@ -155,7 +155,7 @@ export interface NativeSampling {
   mirostat_eta: number;
   /** 0..2^32-1; -1 draws one. */
   seed: number;
-  /** Pairs: token id, bias (±Infinity allowed: -Infinity bans the token). */
+  /** Pairs: token id, bias up to 1e9; -Infinity bans the token. */
   logit_bias: Float64Array;
 }
 

@@ -28,6 +28,16 @@ Napi::Value Throw(Napi::Env env, const Failure& failure) {
   return env.Undefined();
 }
 
+// No C++ exception crosses Node-API.
+template <typename Body>
+Napi::Value Guarded(Napi::Env env, Body body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return Throw(env, {"internal_error", 500, "", error.what()});
+  }
+}
+
 // A task that runs on the engine's prompt thread.
 class PromptTask : public PromiseTask {
  public:
@@ -110,7 +120,7 @@ class CloseTask : public PromiseTask {
 
  protected:
   std::optional<Failure> Execute() override {
-    handle_->engine->Close();
+    handle_->engine->StopAndJoin();
     return std::nullopt;
   }
   void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
@@ -276,9 +286,12 @@ Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engi
   Napi::Object object = Napi::Object::New(env);
   object.Set("info", InfoObject(env, engine->info()));
   const auto method = [&](const char* name, Napi::Value (*function)(const Handle&, const Napi::CallbackInfo&)) {
-    object.Set(name,
-               Napi::Function::New(
-                   env, [handle, function](const Napi::CallbackInfo& info) { return function(handle, info); }, name));
+    object.Set(name, Napi::Function::New(
+                         env,
+                         [handle, function](const Napi::CallbackInfo& info) {
+                           return Guarded(info.Env(), [&] { return function(handle, info); });
+                         },
+                         name));
   };
   method("submit", Submit);
   method("cancel", Cancel);
@@ -289,7 +302,9 @@ Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engi
   return object;
 }
 
-Napi::Value LoadModel(const Napi::CallbackInfo& info) {
+namespace {
+
+Napi::Value StartLoad(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   auto config = ReadLoadOptions(info[0]);
   if (env.IsExceptionPending()) return env.Undefined();
@@ -306,6 +321,12 @@ Napi::Value LoadModel(const Napi::CallbackInfo& info) {
            }));
   task->StartThread();
   return load;
+}
+
+}  // namespace
+
+Napi::Value LoadModel(const Napi::CallbackInfo& info) {
+  return Guarded(info.Env(), [&] { return StartLoad(info); });
 }
 
 }  // namespace tokenloop

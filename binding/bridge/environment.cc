@@ -1,6 +1,7 @@
 #include "bridge/environment.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace tokenloop {
@@ -82,7 +83,14 @@ void Environment::Drain(Napi::Env env) {
   const Napi::HandleScope scope(env);
   // Events before completions: close() resolves after the last events of its requests were seen.
   for (const auto& source : sources) source->Deliver(env);
-  for (const Completion& completion : completions) completion(env);
+  for (const Completion& completion : completions) {
+    try {
+      completion(env);
+    } catch (const std::exception& error) {
+      // Out of memory, most likely. The promise stays unsettled; the process must not end for it.
+      Napi::Error::New(env, error.what()).ThrowAsJavaScriptException();
+    }
+  }
 }
 
 void Environment::Keep(std::shared_ptr<Stoppable> stoppable) { kept_.insert(std::move(stoppable)); }

@@ -15,6 +15,9 @@
 
 namespace tokenloop {
 
+// Beyond this a bias only makes infinities of logits. Minus infinity is fine: it bans the token.
+constexpr double kMostBias = 1e9;
+
 class Fields {
  public:
   explicit Fields(const Napi::Value& value) {
@@ -98,7 +101,7 @@ class Fields {
     for (size_t i = 0; i + 1 < array.ElementLength(); i += 2) {
       const double token = array[i];
       const bool valid = token >= 0 && token <= std::numeric_limits<int32_t>::max() && std::trunc(token) == token;
-      if (!valid || std::isnan(array[i + 1])) {
+      if (!valid || std::isnan(array[i + 1]) || array[i + 1] > kMostBias) {
         Refuse(name, "pairs of token id and number");
         return pairs;
       }

@@ -20,6 +20,11 @@ class PromiseTask : public Stoppable, public std::enable_shared_from_this<Promis
   explicit PromiseTask(Napi::Env env)
       : environment_(Environment::Of(env)), deferred_(Napi::Promise::Deferred::New(env)) {}
 
+  // Also where the environment ends before the task has settled: its thread is joined by then.
+  ~PromiseTask() override {
+    if (listed_) UnlistStoppable(this);
+  }
+
   Napi::Promise promise() const { return deferred_.Promise(); }
 
   // JavaScript thread. The task is kept by the environment until it has settled.
@@ -74,7 +79,6 @@ class PromiseTask : public Stoppable, public std::enable_shared_from_this<Promis
   void Settle(Napi::Env env) {
     const std::shared_ptr<PromiseTask> self = shared_from_this();
     thread_.Join();
-    if (listed_) UnlistStoppable(this);
     if (failure_) {
       Rejected(env);
       deferred_.Reject(ToError(env, *failure_).Value());

@@ -25,10 +25,11 @@ std::string ControlText::Mark(std::string_view text) const {
     }
     out += text[i];
     node = automaton_.Next(node, static_cast<unsigned char>(text[i]));
-    const int32_t match = automaton_.match(node);
+    const int32_t match = automaton_.shortest_match(node);
     if (match < 0) continue;
-    // The mark goes behind the token's first character. Marks set earlier lie before this occurrence's start, unless
-    // two occurrences overlap; then the earlier mark already cuts this one or the position below still lies inside it.
+    // The mark goes behind the first character of the shortest token that ends here: that cuts the longer ones, too.
+    // Marks set earlier lie before this occurrence's start, unless two occurrences overlap; then the earlier mark
+    // already cuts this one or the position below still lies inside it.
     const size_t length = automaton_.pattern_length(match);
     const size_t start = out.size() - length;
     if (out.find(kMark, start) != std::string::npos) continue;

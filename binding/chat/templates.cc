@@ -44,7 +44,9 @@ std::vector<std::string> ControlTexts(const llama_vocab* vocab) {
   std::vector<std::string> texts;
   const int32_t n_vocab = llama_vocab_n_tokens(vocab);
   for (llama_token token = 0; token < n_vocab; ++token) {
-    if (!llama_vocab_is_control(vocab, token)) continue;
+    // What llama.cpp parses in a text only when asked to; user-defined tokens ("<think>") it parses in any text.
+    constexpr int kParsed = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;
+    if ((llama_vocab_get_attr(vocab, token) & kParsed) == 0) continue;
     const char* text = llama_vocab_get_text(vocab, token);
     // A token of one character cannot be cut; such texts ("▁" and the like) are ordinary characters.
     if (text != nullptr && std::string_view(text).size() > 1) texts.emplace_back(text);

@@ -20,7 +20,8 @@ Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::sh
       }) {
   grammars_.emplace(*model_);
   ListStoppable(this);
-  RegisterExitHandler();
+  static std::once_flag after_first_load;
+  std::call_once(after_first_load, RegisterExitHandler);
 }
 
 Engine::~Engine() {
@@ -92,11 +93,6 @@ void Engine::StopAndJoin() {
   loop_.Stop();
   loop_thread_.Join();
   prompt_thread_.Join();
-}
-
-void Engine::Close() {
-  StopAndJoin();
-  const std::lock_guard join_lock(join_mutex_);
   grammars_.reset();
   model_.reset();
 }
@@ -123,14 +119,19 @@ void Engine::PrepareAll(const std::vector<std::shared_ptr<Request>>& answers) {
   if (answers.front()->cancelled()) return;  // the loop ends them without
   const PreparedPrompt prompt = Prepare(spec);
   for (const auto& answer : answers) {
-    PreparedPrompt own{prompt.tokens, prompt.stops, nullptr, prompt.grammar, prompt.failure};
-    if (!own.failure) {
-      auto sampler = MakeSampler(spec, answer->choice, own.tokens);
-      if (sampler) {
-        own.sampler = std::move(sampler.value());
-      } else {
-        own.failure = sampler.failure();
+    PreparedPrompt own;
+    try {
+      own = {prompt.tokens, prompt.stops, nullptr, prompt.grammar, prompt.failure};
+      if (!own.failure) {
+        auto sampler = MakeSampler(spec, answer->choice, own.tokens);
+        if (sampler) {
+          own.sampler = std::move(sampler.value());
+        } else {
+          own.failure = sampler.failure();
+        }
       }
+    } catch (const std::exception& error) {
+      own.failure = Failure{"prompt_failed", 500, "", error.what()};
     }
     loop_.Ready(answer, std::move(own));
   }
@@ -160,12 +161,7 @@ PreparedPrompt Engine::Prepare(const RequestSpec& spec) {
     } else {
       rendered.pieces.push_back(*spec.prompt);
     }
-    bool first = true;
-    for (const std::string& piece : rendered.pieces) {
-      const std::vector<llama_token> tokens = model_->Tokenize(piece, first, true);
-      prompt.tokens.insert(prompt.tokens.end(), tokens.begin(), tokens.end());
-      first = false;
-    }
+    prompt.tokens = model_->TokenizePieces(rendered.pieces);
     if (prompt.tokens.empty()) {
       prompt.failure = Failure{"empty_prompt", 400, spec.messages ? "messages" : "prompt", "The prompt has no tokens."};
     }

@@ -41,10 +41,9 @@ class Engine : public Stoppable {
   Stats stats() const { return loop_.Snapshot(); }
   const ModelInfo& info() const { return info_; }
 
-  // Gives every request its last event and joins both threads. Idempotent; concurrent calls wait for the first.
+  // Gives every request its last event, joins both threads and frees the model: a GPU's resources must be gone before
+  // the process is. What is left answers with "engine_closed". Idempotent; concurrent calls wait for the first.
   void StopAndJoin() override;
-  // StopAndJoin, then frees the model and its memory. What is left answers with "engine_closed".
-  void Close();
 
  private:
   void RunPromptThread();

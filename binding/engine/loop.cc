@@ -19,6 +19,8 @@ constexpr uint32_t kAdmissionReserve = 32;
 constexpr uint32_t kShortestReuse = 32;
 // How many waiting requests are looked at in one turn for one that need not wait for another's prefix.
 constexpr size_t kLookAhead = 32;
+// A prompt that is alone may take so many times the budget: nobody waits for its step but newcomers and its own cancel.
+constexpr uint32_t kAloneFactor = 4;
 
 }  // namespace
 
@@ -32,6 +34,7 @@ TokenLoop::TokenLoop(Model& model, const EngineConfig& config, EventSink& sink,
       cells_(model.info().context_size),
       parallel_(model.info().parallel),
       batch_size_(model.info().batch_size),
+      micro_batch_size_(model.info().micro_batch_size),
       keeps_(model.info().sequences > model.info().parallel),
       budget_(config.step_target_ms),
       batch_tokens_(batch_size_),
@@ -74,9 +77,14 @@ void TokenLoop::Stop() {
 void TokenLoop::Run() {
   while (TakeInbox()) {
     const auto started = Clock::now();
-    RemoveCancelled();
-    Admit();
-    if (!running_.empty()) Step();
+    try {
+      RemoveCancelled();
+      Admit();
+      if (!running_.empty()) Step();
+    } catch (const std::exception& error) {
+      // Out of memory, most likely. Whoever was in the step is lost; the engine is not.
+      for (const auto& request : running_) Fail(*request, {"internal_error", 500, "", error.what()});
+    }
     Forget();
     stats_.loop_ms += Milliseconds(Clock::now() - started);
     UpdateStats();
@@ -147,9 +155,9 @@ void TokenLoop::RemoveCancelled() {
 // First come, first served: a large request is not overtaken, so it cannot starve. Only one that waits for a prefix
 // that another request is about to compute lets others pass; it will have less to do than they.
 void TokenLoop::Admit() {
+  if (crowded_ && !running_.empty()) return;
   size_t passed = 0;
   while (passed < std::min(waiting_.size(), kLookAhead) && running_.size() < parallel_) {
-    if (free_sequences_.empty() && !EvictOldest()) return;
     Request& request = *waiting_[passed];
     const auto size = static_cast<uint32_t>(request.tokens.size());
     PrefixTree::Match match;
@@ -167,6 +175,11 @@ void TokenLoop::Admit() {
       if (match.length > 0) committed += tree_.IdleCells(match.source, match.length);
       for (const auto& other : running_) committed += other->pending() + kAdmissionReserve;
       if (committed > cells_) return;
+    }
+    if (free_sequences_.empty() && !EvictOldest(match.source)) {
+      // The only sequence left to evict is the one to copy from.
+      if (!EvictOldest()) return;
+      match = {};
     }
     Start(request, match);
     running_.push_back(std::move(waiting_[passed]));
@@ -228,10 +241,11 @@ void TokenLoop::FreeSequence(llama_seq_id sequence) {
   free_sequences_.push_back(sequence);
 }
 
-bool TokenLoop::EvictOldest() {
-  if (kept_.empty()) return false;
-  FreeSequence(kept_.front());
-  kept_.pop_front();
+bool TokenLoop::EvictOldest(llama_seq_id except) {
+  const auto oldest = std::find_if(kept_.begin(), kept_.end(), [&](llama_seq_id kept) { return kept != except; });
+  if (oldest == kept_.end()) return false;
+  FreeSequence(*oldest);
+  kept_.erase(oldest);
   ++stats_.evictions;
   return true;
 }
@@ -245,22 +259,26 @@ void TokenLoop::Step() {
   std::vector<SequenceView> views;
   views.reserve(running_.size());
   uint32_t decoding = 0;
-  uint64_t wanted = 0;
   for (const auto& request : running_) {
     const bool decodes = request->state == RequestState::kDecoding;
     decoding += decodes ? 1 : 0;
-    wanted += request->pending();
     views.push_back({request->pending(), tree_.OwnCells(request->sequence), decodes, request->admitted});
   }
-  EvictFor(static_cast<uint32_t>(std::min<uint64_t>(wanted, batch_size_)));
-  const StepPlan plan = PlanStep(views, {batch_size_, budget_.Tokens(decoding), cells_ - tree_.cells()});
+  // Kept cells count as free: they are taken back below, as many as the plan needs.
+  const uint32_t budget = budget_.Tokens(decoding);
+  const StepPlan plan = PlanStep(
+      views, {batch_size_, budget, std::max(micro_batch_size_, kAloneFactor * budget), cells_ - tree_.active_cells()});
 
+  for (const size_t index : plan.preempted) Preempt(*running_[index]);
   if (plan.shares.empty()) {
-    // The oldest request is alone and has filled the cache.
-    Finish(*running_.front(), FinishReason::kLength);
+    // Alone, and the cache is full. What was preempted for it may have freed more than the plan could know: then once
+    // more.
+    if (plan.preempted.empty()) Finish(*running_.front(), FinishReason::kLength);
     return;
   }
-  for (const size_t index : plan.preempted) Preempt(*running_[index]);
+  uint32_t planned = 0;
+  for (const StepPlan::Share& share : plan.shares) planned += share.tokens;
+  EvictFor(planned);
 
   entries_ = FillBatch(plan);
   const auto started = Clock::now();
@@ -270,6 +288,7 @@ void TokenLoop::Step() {
   stats_.decode_ms += Milliseconds(decoded - started);
 
   if (status == 0) {
+    crowded_ = false;
     uint32_t tokens = 0;
     uint32_t answering = 0;
     for (const BatchEntry& entry : entries_) {
@@ -289,7 +308,10 @@ void TokenLoop::Step() {
   Resynchronise(entries_);
   if (status == 2) return;  // aborted: those cancelled leave before the next step
   if (status == 1) {
-    // No room although the count said so (a cache with a layout of its own): make room and try again.
+    // No room although the count said so (a cache with a layout of its own): make room and try again. Nobody is let in
+    // until a step has succeeded.
+    crowded_ = true;
+    if (EvictOldest()) return;
     const auto youngest = std::max_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
       return a.request->admitted < b.request->admitted;
     });
@@ -392,6 +414,7 @@ void TokenLoop::Append(Request& request, llama_token token, const float* logits)
   } else {
     piece_.clear();
     model_.AppendPiece(token, piece_);
+    const uint64_t published = request.sampled_bytes - request.output->held();
     request.sampled_bytes += piece_.size();
     if (request.spec->logprobs >= 0) {
       const TokenLogprobs logprobs =
@@ -403,7 +426,10 @@ void TokenLoop::Append(Request& request, llama_token token, const float* logits)
       Fail(request, {"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."});
       return;
     }
-    if (request.output->Push(piece_, event.text) || (request.constraint && request.constraint->Complete())) {
+    const bool stopped = request.output->Push(piece_, event.text);
+    // After a stop string only what came before it is out.
+    request.published_bytes = stopped ? published + event.text.size() : request.sampled_bytes - request.output->held();
+    if (stopped || (request.constraint && request.constraint->Complete())) {
       reason = FinishReason::kStop;
     } else if (request.spec->max_tokens >= 0 &&
                request.generated() >= static_cast<uint32_t>(request.spec->max_tokens)) {
@@ -418,7 +444,6 @@ void TokenLoop::Append(Request& request, llama_token token, const float* logits)
 
 // The text, and before it the logprobs of the tokens that it completes.
 void TokenLoop::PublishText(Request& request, Event event) {
-  request.published_bytes += event.text.size();
   while (!request.logprobs.empty() && request.logprobs.front().end <= request.published_bytes) {
     events_.push_back({request.id, request.choice, EventKind::kLogprobs, 0, std::move(request.logprobs.front().json)});
     request.logprobs.pop_front();

@@ -55,7 +55,7 @@ class TokenLoop {
   void Start(Request& request, const PrefixTree::Match& match);
   void Advance(Request& request, uint32_t cached);
   void FreeSequence(llama_seq_id sequence);
-  bool EvictOldest();
+  bool EvictOldest(llama_seq_id except = -1);
   void EvictFor(uint32_t cells);
   void Step();
   std::vector<BatchEntry> FillBatch(const StepPlan& plan);
@@ -81,6 +81,7 @@ class TokenLoop {
   const uint32_t cells_;
   const uint32_t parallel_;
   const uint32_t batch_size_;
+  const uint32_t micro_batch_size_;
 
   // Inbox, under mutex_.
   std::mutex mutex_;
@@ -98,6 +99,7 @@ class TokenLoop {
   const bool keeps_;               // whether finished sequences stay for reuse
   std::deque<llama_seq_id> kept_;  // those that do, least recently used first
   uint64_t next_admission_ = 1;
+  bool crowded_ = false;  // llama.cpp found no room for a batch that should have fitted
   PromptBudget budget_;
   Candidates candidates_;
   std::vector<float> masked_;

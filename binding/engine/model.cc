@@ -20,7 +20,7 @@ constexpr uint32_t kKeptSequences = 64;
 // What llama.cpp would answer with an abort or a bare NULL.
 std::optional<Failure> CheckFile(const std::string& path) {
   std::error_code error;
-  const std::filesystem::path file = std::filesystem::u8path(path);
+  const std::filesystem::path file(std::u8string(path.begin(), path.end()));
   const auto status = std::filesystem::status(file, error);
   if (error || !std::filesystem::exists(status)) {
     return Failure{"model_not_found", 404, "model", "There is no model file at " + path};
@@ -72,8 +72,6 @@ bool OnProgress(float fraction, void* data) {
 
 Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Progress& progress) {
   InitialiseProcess();
-  if (auto failure = CheckFile(config.model)) return *failure;
-
   const LogCapture log;
   const auto with_log = [&](std::string message) {
     if (!log.text().empty()) message += "\n" + log.text();
@@ -81,6 +79,7 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
   };
   ProgressCall call{progress};
   try {
+    if (auto failure = CheckFile(config.model)) return *failure;
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = config.gpu_layers;
     params.load_mode = config.mlock  ? (config.mmap ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MLOCK)
@@ -179,6 +178,7 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.parallel = config.parallel;
   info_.sequences = llama_n_seq_max(context_.get());
   info_.batch_size = llama_n_batch(context_.get());
+  info_.micro_batch_size = llama_n_ubatch(context_.get());
   return true;
 }
 
@@ -199,6 +199,23 @@ std::vector<llama_token> Model::Tokenize(const std::string& text, bool add_speci
   tokens.resize(static_cast<size_t>(-static_cast<int64_t>(count)));
   llama_tokenize(vocab(), text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()), add_special,
                  parse_special);
+  return tokens;
+}
+
+std::vector<llama_token> Model::TokenizePieces(const std::vector<std::string>& pieces) const {
+  if (pieces.size() == 1) return Tokenize(pieces.front(), true, true);
+  std::vector<llama_token> tokens;
+  if (llama_vocab_get_add_bos(vocab())) tokens.push_back(llama_vocab_bos(vocab()));
+  // SentencePiece puts a space before a text; not in the middle of one. A newline never merges with what follows, so
+  // the tokens behind it are those of a text that goes on.
+  const bool sentence_piece = llama_vocab_type(vocab()) == LLAMA_VOCAB_TYPE_SPM;
+  const size_t newline = sentence_piece ? Tokenize("\n", false, true).size() : 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const size_t skip = i > 0 ? newline : 0;
+    const std::vector<llama_token> piece = Tokenize(skip > 0 ? "\n" + pieces[i] : pieces[i], false, true);
+    tokens.insert(tokens.end(), piece.begin() + static_cast<std::ptrdiff_t>(std::min(skip, piece.size())), piece.end());
+  }
+  if (llama_vocab_get_add_eos(vocab())) tokens.push_back(llama_vocab_eos(vocab()));
   return tokens;
 }
 

@@ -26,6 +26,7 @@ struct ModelInfo {
   uint32_t parallel = 0;
   uint32_t sequences = 0;  // that the context can hold: running and kept ones
   uint32_t batch_size = 0;
+  uint32_t micro_batch_size = 0;
 };
 
 class Model {
@@ -48,6 +49,8 @@ class Model {
 
   // Thread-safe. `text` must be shorter than 2 GiB.
   std::vector<llama_token> Tokenize(const std::string& text, bool add_special, bool parse_special) const;
+  // The pieces of one prompt, control tokens parsed; beginning and end are marked once, around the whole.
+  std::vector<llama_token> TokenizePieces(const std::vector<std::string>& pieces) const;
   // Appends the bytes that a token stands for; control tokens stand for none, unless `with_control` asks for their
   // names.
   void AppendPiece(llama_token token, std::string& out, bool with_control = false) const;

@@ -65,7 +65,11 @@ void UnlistStoppable(Stoppable* stoppable) {
   std::erase(registry.stoppables, stoppable);
 }
 
-void RegisterExitHandler() { std::atexit(StopEverything); }
+void RegisterExitHandler() {
+#ifndef _WIN32
+  std::atexit(StopEverything);
+#endif
+}
 
 void InitialiseProcess() {
   static std::once_flag once;

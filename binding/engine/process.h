@@ -13,10 +13,12 @@ class Stoppable {
   virtual void StopAndJoin() = 0;
 };
 
-// process.exit() runs C++ destructors of statics while native threads still use them, and Node runs no environment
-// cleanup hooks on that way out (main thread). So every Stoppable is listed here, and an atexit handler stops them all.
-// The handler is registered anew after each model load, since handlers and destructors run in reverse order of
-// registration and construction: it must come before the destructors of statics that the load constructed.
+// The second line of defence at exit; the first is each environment's own (bridge/environment.h). C++ destructors of
+// statics run while native threads still use them, so every Stoppable is listed here and an atexit handler stops them
+// all, also where the process ends without JavaScript hearing of it. It is registered when the backends are initialised
+// and once more after the first load: handlers and destructors run in reverse order of registration and construction,
+// and it must come before the destructors of statics that a load constructs. Not on Windows, where a library's handlers
+// run after its threads were killed. Listing and unlisting happen on JavaScript threads.
 void ListStoppable(Stoppable* stoppable);
 void UnlistStoppable(Stoppable* stoppable);
 void RegisterExitHandler();

@@ -38,7 +38,7 @@ StepPlan PlanStep(std::span<const SequenceView> sequences, const StepLimits& lim
       --room;
     }
   }
-  if (by_age.size() > 1) room = std::min(room, limits.prompt_budget);
+  room = std::min(room, by_age.size() > 1 ? limits.prompt_budget : limits.alone_budget);
 
   // Water filling: serve the shortest first; each may take an equal part of what is left, and leaves what it lacks.
   std::stable_sort(prefilling.begin(), prefilling.end(),

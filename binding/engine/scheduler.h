@@ -23,7 +23,8 @@ struct SequenceView {
 struct StepLimits {
   uint32_t batch_size = 0;     // most tokens in one llama_decode
   uint32_t prompt_budget = 0;  // most prompt tokens, when several sequences share the step
-  uint32_t free_cells = 0;     // KV cells that nobody holds
+  uint32_t alone_budget = 0;   // most prompt tokens, when one sequence is alone
+  uint32_t free_cells = 0;     // KV cells that can be had without preempting
 };
 
 struct StepPlan {
@@ -38,7 +39,8 @@ struct StepPlan {
 
 // - Every decoding sequence gets its one token. Where cells are short, the youngest sequences are preempted, but never
 //   the oldest one.
-// - What is left of the batch, at most `prompt_budget` unless one sequence is alone, goes to those whose prompts are
+// - What is left of the batch, at most `prompt_budget` (`alone_budget` for a sequence that is alone), goes to those
+// whose prompts are
 //   being processed, shared evenly (water filling): a short prompt is never kept waiting by a long one.
 // - No plan uses more than `free_cells` plus what its preemptions free.
 // - If `shares` is empty and `sequences` is not, the oldest sequence is alone and the cache is full: it cannot go on.

@@ -99,8 +99,8 @@ Napi::Value Plan(const Napi::CallbackInfo& info) {
                      Napi::Value(view.Get("decoding")).As<Napi::Boolean>().Value(), Unsigned(view, "admitted")});
   }
   const auto limits = info[1].As<Napi::Object>();
-  const StepPlan plan =
-      PlanStep(views, {Unsigned(limits, "batchSize"), Unsigned(limits, "promptBudget"), Unsigned(limits, "freeCells")});
+  const StepPlan plan = PlanStep(views, {Unsigned(limits, "batchSize"), Unsigned(limits, "promptBudget"),
+                                         Unsigned(limits, "aloneBudget"), Unsigned(limits, "freeCells")});
   Napi::Array shares = Napi::Array::New(env);
   for (const StepPlan::Share& share : plan.shares) {
     Napi::Array pair = Napi::Array::New(env);

@@ -28,7 +28,9 @@ AhoCorasick::AhoCorasick(const std::vector<std::string>& patterns) : nodes_(1) {
   while (!queue.empty()) {
     const Node node = queue.front();
     queue.pop_front();
-    if (nodes_[node].match < 0) nodes_[node].match = nodes_[nodes_[node].fail].match;
+    const State& suffix = nodes_[nodes_[node].fail];
+    nodes_[node].shortest = suffix.shortest >= 0 ? suffix.shortest : nodes_[node].match;
+    if (nodes_[node].match < 0) nodes_[node].match = suffix.match;
     for (const auto& [byte, child] : nodes_[node].edges) {
       nodes_[child].fail = Next(nodes_[node].fail, byte);
       queue.push_back(child);

@@ -26,6 +26,8 @@ class AhoCorasick {
   uint32_t depth(Node node) const { return nodes_[node].depth; }
   // Index of the longest pattern that ends here, or -1.
   int32_t match(Node node) const { return nodes_[node].match; }
+  // Index of the shortest pattern that ends here, or -1.
+  int32_t shortest_match(Node node) const { return nodes_[node].shortest; }
   uint32_t pattern_length(int32_t index) const { return lengths_[static_cast<size_t>(index)]; }
 
  private:
@@ -34,6 +36,7 @@ class AhoCorasick {
     Node fail = kRoot;
     uint32_t depth = 0;
     int32_t match = -1;
+    int32_t shortest = -1;
   };
   Node Edge(Node node, unsigned char byte) const;  // kRoot when there is none
 

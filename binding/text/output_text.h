@@ -30,6 +30,9 @@ class OutputText {
     return stopped;
   }
 
+  // Bytes that wait: for the rest of a character, or of a stop string. At least as many as came in for them.
+  size_t held() const { return utf8_.held() + stops_.held(); }
+
   int matched_stop() const { return stops_.matched(); }
 
  private:

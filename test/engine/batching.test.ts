@@ -27,6 +27,8 @@ describe("continuous batching", () => {
       const together = await Promise.all(eight.map((i) => answer(engine, questions[i] ?? "")));
       expect(together).toEqual(eight.map((i) => alone[i]));
     }
+    await idle(engine);
+    expect(engine.stats().sharedSteps).toBeGreaterThan(50);
   });
 
   it("so do 8 stories, whose every second word is a close call, with exact attention", async () => {

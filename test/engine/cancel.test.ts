@@ -163,6 +163,25 @@ describe("a request", () => {
     });
     process.off("unhandledRejection", collect);
     expect(unhandled).toEqual([]);
+  }, 240_000);
+
+  it("while it waits, 200 times", async () => {
+    const busy = await loadNano({ parallel: 1 });
+    const running = await busy.chat.completions.create({ ...long(), stream: true });
+    const iterator = running[Symbol.asyncIterator]();
+    await iterator.next();
+    for (let round = 0; round < 200; round++) {
+      const controller = new AbortController();
+      const waiting = busy.chat.completions.create({ ...long(), stream: false }, { signal: controller.signal });
+      if (round % 3 === 0) await new Promise((resolve) => setTimeout(resolve, round % 10));
+      controller.abort(round);
+      await expectAbort(waiting, round);
+      expect(busy.stats().queued).toBe(0);
+    }
+    await iterator.return?.();
+    await idle(busy);
+    expect(busy.stats().cancelled).toBe(201);
+    await busy.close();
   });
 });
 

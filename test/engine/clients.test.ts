@@ -123,7 +123,8 @@ describe("the official client, over a socket to `tokenloop serve`", () => {
   afterAll(async () => {
     const ended = new Promise<number | null>((resolve) => server.once("exit", resolve));
     server.kill("SIGTERM");
-    expect(await ended).toBe(0);
+    // Windows has no SIGTERM: kill() ends the process there and then.
+    if (process.platform !== "win32") expect(await ended).toBe(0);
   });
   contract(() => new OpenAI({ apiKey: "-", baseURL, maxRetries: 0 }));
 });

@@ -3,7 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine.js";
+import type { NativeLoadOptions } from "../../src/native.js";
+import { engineOptions } from "../../src/options.js";
 import { nanoModel } from "../models/nano.js";
+import { ensureModel } from "../models/qwen3.js";
 import { answer, ask, loadNano } from "../support/engine.js";
 
 let folder: string;
@@ -38,6 +41,20 @@ describe("Engine.load", () => {
     const controller = new AbortController();
     const load = loadNano({ signal: controller.signal, onProgress: () => controller.abort("stop") });
     await expect(load).rejects.toMatchObject({ name: "AbortError", cause: "stop" });
+  });
+
+  it("the addon itself ends a load that is cancelled", async () => {
+    const { loadNative } = await import("../../src/native.js");
+    const options = {
+      ...Object.fromEntries(engineOptions.map((row) => [row.name, row.default])),
+      model: await ensureModel("mid-qwen3"),
+    } as NativeLoadOptions;
+    const load = loadNative().loadModel(
+      options,
+      () => undefined,
+      () => load.cancel(),
+    );
+    await expect(load.promise).rejects.toMatchObject({ code: "load_cancelled" });
   });
 
   it("refuses what is no model, with an error that names the file", async () => {

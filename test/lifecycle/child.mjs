@@ -22,8 +22,8 @@ async function generate(engine, onChunk = () => undefined) {
         new Promise((resolve, reject) => {
           (async () => {
             for await (const chunk of stream) {
-              onChunk(chunk);
               resolve();
+              onChunk(chunk);
             }
           })().catch(reject);
         }),
@@ -31,28 +31,50 @@ async function generate(engine, onChunk = () => undefined) {
   );
 }
 
+/** Shows the parent that the scenario came as far as it should. */
+const reached = () => process.stdout.write("generating\n");
+
+/** A worker, terminated as soon as it says how far it has come. */
+async function terminateWorker(what) {
+  const worker = new Worker(fileURLToPath(import.meta.url), { workerData: what });
+  await new Promise((resolve) => worker.once("message", resolve));
+  if ((await worker.terminate()) !== 1) process.exit(3);
+}
+
 const scenarios = {
   async exit() {
     const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
+    reached();
     process.exit(7);
   },
   async "exit-in-consumer"() {
     const engine = await Engine.load({ model, threads: 1 });
     let chunks = 0;
     await generate(engine, () => {
-      if (++chunks === 20) process.exit(7);
+      if (++chunks === 20) {
+        reached();
+        process.exit(7);
+      }
     });
     await new Promise((resolve) => setTimeout(resolve, 5000));
   },
   async "exit-while-loading"() {
-    void Engine.load({ model, threads: 1, onProgress: () => process.exit(7) });
+    void Engine.load({
+      model,
+      threads: 1,
+      onProgress: () => {
+        reached();
+        process.exit(7);
+      },
+    });
     await new Promise((resolve) => setTimeout(resolve, 5000));
   },
   async "exit-while-closing"() {
     const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
     void engine.close();
+    reached();
     process.exit(7);
   },
   async throw() {
@@ -62,55 +84,72 @@ const scenarios = {
     // Nobody catches what these consumers throw: an unhandled rejection ends the process with 1.
     for (const stream of streams) {
       (async () => {
-        for await (const _ of stream) if (++chunks === 10) throw new Error("from the consumer");
+        for await (const _ of stream) {
+          if (++chunks !== 10) continue;
+          reached();
+          throw new Error("from the consumer");
+        }
       })();
     }
   },
   async "throw-in-timer"() {
     const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
+    reached();
     setTimeout(() => {
       throw new Error("elsewhere");
     }, 1);
   },
   async worker() {
-    const worker = new Worker(fileURLToPath(import.meta.url), { workerData: "endless" });
-    await new Promise((resolve) => worker.once("message", resolve));
-    const code = await worker.terminate();
-    if (code !== 1) process.exit(3);
+    await terminateWorker("generating");
     // The process is healthy: another engine works, here and in a new worker.
     const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
-    const second = new Worker(fileURLToPath(import.meta.url), { workerData: "endless" });
-    await new Promise((resolve) => second.once("message", resolve));
-    await Promise.all([second.terminate(), engine.close()]);
+    await Promise.all([terminateWorker("generating"), engine.close()]);
+    reached();
+    process.exitCode = 7;
+  },
+  async "worker-while-loading"() {
+    for (let round = 0; round < 4; round++) await terminateWorker("loading");
+    reached();
+    process.exitCode = 7;
+  },
+  async "worker-while-closing"() {
+    for (let round = 0; round < 4; round++) await terminateWorker("closing");
+    reached();
     process.exitCode = 7;
   },
   async "worker-and-exit"() {
-    const worker = new Worker(fileURLToPath(import.meta.url), { workerData: "endless" });
+    const worker = new Worker(fileURLToPath(import.meta.url), { workerData: "generating" });
     await new Promise((resolve) => worker.once("message", resolve));
     const engine = await Engine.load({ model, threads: 1 });
     await generate(engine);
+    reached();
     process.exit(7);
   },
   async idle() {
     // A loaded engine that nobody uses does not keep the process.
     const engine = await Engine.load({ model, threads: 1 });
     await engine.chat.completions.create({ ...endless, stream: false, max_tokens: 5 });
+    reached();
     process.exitCode = 7;
   },
   async unread() {
     // A stream that nobody reads keeps it until the answer is whole.
     const engine = await Engine.load({ model, threads: 1 });
     await engine.chat.completions.create({ ...endless, max_tokens: 50 });
+    reached();
     process.exitCode = 7;
   },
 };
 
 if (isMainThread) {
   await scenarios[process.argv[2]]();
-} else if (workerData === "endless") {
-  const engine = await Engine.load({ model, threads: 1 });
+} else {
+  const report = () => parentPort.postMessage(workerData);
+  const onProgress = workerData === "loading" ? report : undefined;
+  const engine = await Engine.load({ model, threads: 1, onProgress });
   await generate(engine);
-  parentPort.postMessage("generating");
+  if (workerData === "closing") void engine.close();
+  report();
 }

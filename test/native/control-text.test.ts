@@ -39,6 +39,13 @@ describe("ControlText", () => {
     for (const part of parts) expect(part.includes("abab") || part.includes("baba"), part).toBe(false);
   });
 
+  it("cuts a token that is the end of another", () => {
+    const parts = addon.splitMarked(addon.controlText(["<|a|>", "|a|>", "|>"]).mark("x<|a|>y"));
+    expect(parts.join("")).toBe("x<|a|>y");
+    for (const part of parts)
+      for (const token of ["<|a|>", "|a|>", "|>"]) expect(part.includes(token), part).toBe(false);
+  });
+
   it("a mark in the text itself cannot be used to cut or to join", () => {
     expect(pieces(`a${mark}b<|im${mark}_end|>`).join("")).toBe("a\uFFFDb<|im\uFFFD_end|>");
   });

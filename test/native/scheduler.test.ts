@@ -2,9 +2,12 @@ import { describe, expect, it } from "vitest";
 import { loadTestAddon, randomSource, type SequenceView } from "../support/test-addon.js";
 
 const addon = loadTestAddon();
-const limits = (over: Partial<{ batchSize: number; promptBudget: number; freeCells: number }> = {}) => ({
+const limits = (
+  over: Partial<{ batchSize: number; promptBudget: number; aloneBudget: number; freeCells: number }> = {},
+) => ({
   batchSize: 2048,
   promptBudget: 64,
+  aloneBudget: 2048,
   freeCells: 100_000,
   ...over,
 });
@@ -32,6 +35,7 @@ describe("planStep", () => {
 
   it("lets a prompt that is alone fill the batch", () => {
     expect(addon.planStep([prompt(1, 5000)], limits()).shares).toEqual([[0, 2048]]);
+    expect(addon.planStep([prompt(1, 5000)], limits({ aloneBudget: 512 })).shares).toEqual([[0, 512]]);
   });
 
   it("shares the prompt budget evenly; what a short prompt leaves goes to the others", () => {
@@ -80,7 +84,12 @@ describe("planStep", () => {
         const decodes = random() < 0.5;
         return { pending: decodes ? 1 : 1 + upTo(300), cells: upTo(50), decoding: decodes, admitted: (i * 7919) % 101 };
       });
-      const bounds = { batchSize: 12 + upTo(500), promptBudget: 16 + upTo(200), freeCells: upTo(60) };
+      const bounds = {
+        batchSize: 12 + upTo(500),
+        promptBudget: 16 + upTo(200),
+        aloneBudget: 16 + upTo(400),
+        freeCells: upTo(60),
+      };
       const plan = addon.planStep(sequences, bounds);
       const at = (index: number): SequenceView => {
         const view = sequences[index];

@@ -11,7 +11,7 @@ export interface TestAddon {
   };
   planStep(
     sequences: SequenceView[],
-    limits: { batchSize: number; promptBudget: number; freeCells: number },
+    limits: { batchSize: number; promptBudget: number; aloneBudget: number; freeCells: number },
   ): { shares: [index: number, tokens: number][]; preempted: number[] };
   promptBudget(targetMs: number): { observe(tokens: number, ms: number): void; tokens(decoding: number): number };
   prefixTree(): {
