@@ -17,6 +17,7 @@ import type {
   ChatCompletionCreateParamsNonStreaming,
   ChatCompletionCreateParamsStreaming,
 } from "./openai/params.js";
+import { SchemaCache } from "./openai/response-format.js";
 import type { ChatCompletion, ChatCompletionMessageParam } from "./openai/types.js";
 import { validateRequest } from "./openai/validate.js";
 import { findPackageRoot } from "./package-root.js";
@@ -70,6 +71,7 @@ export class Engine {
 
   readonly #parts: EngineParts;
   readonly #fingerprint: string;
+  readonly #schemas = new SchemaCache();
   #closing: Promise<void> | undefined;
 
   /** @internal Engines come from `Engine.load`. */
@@ -165,7 +167,7 @@ export class Engine {
       fingerprint: this.#fingerprint,
       includeUsage: request.includeUsage || !request.stream,
     });
-    const run = new Run(native, router, toNativeRequest(request, this.info.vocabSize), chunks, signal);
+    const run = new Run(native, router, toNativeRequest(request, this.info.vocabSize, this.#schemas), chunks, signal);
     await run.started;
     const stream = new ChatCompletionStream(run);
     return request.stream ? stream : foldChunks(stream);

@@ -24,4 +24,5 @@ export { limits } from "./openai/limits.js";
 export type * from "./openai/params.js";
 export type * from "./openai/types.js";
 export { engineOptions, type OptionRow, samplingOptions } from "./options.js";
+export { SchemaError, type SchemaErrorCode } from "./schema/error.js";
 export type { ChatCompletionStream } from "./stream.js";

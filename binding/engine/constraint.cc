@@ -57,10 +57,12 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::Compile(const std::
   return std::shared_ptr<const CompiledGrammar>(std::move(compiled));
 }
 
-bool Constraint::Mask(const float* logits, std::vector<float>& masked) {
+std::optional<Failure> Constraint::Mask(const float* logits, std::vector<float>& masked) {
   const grammar::Vocabulary& trie = *compiled_->vocabulary->trie;
   bits_.assign(trie.words(), 0);
-  compiled_->masker->Compute(state_, bits_);
+  if (!compiled_->masker->Compute(state_, bits_)) {
+    return Failure{"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."};
+  }
   if (state_.CanEnd()) {
     for (const llama_token token : compiled_->vocabulary->end_tokens) {
       bits_[static_cast<size_t>(token) / 64] |= uint64_t{1} << (static_cast<size_t>(token) % 64);
@@ -83,7 +85,8 @@ bool Constraint::Mask(const float* logits, std::vector<float>& masked) {
       for (size_t i = begin; i < end; ++i) masked[i] = (bits >> (i - begin)) & 1 ? logits[i] : kBanned;
     }
   }
-  return any;
+  if (!any) return Failure{"grammar_dead_end", 400, "grammar", "The grammar leaves no token to go on with."};
+  return std::nullopt;
 }
 
 bool Constraint::Accept(llama_token token, const std::string& bytes) {

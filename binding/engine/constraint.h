@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,8 +55,9 @@ class Constraint {
       : compiled_(std::move(compiled)), state_(compiled_->grammar->Start()) {}
 
   // Fills `masked` with the logits, -infinity where the grammar does not allow the token; tokens that end generation
-  // are allowed exactly where the grammar may end. False when no token is left.
-  bool Mask(const float* logits, std::vector<float>& masked);
+  // are allowed exactly where the grammar may end. Fails with code "grammar_dead_end" when no token is left, and with
+  // "grammar_too_ambiguous" when the grammar cannot be followed in bounded time (both 400, param "grammar").
+  std::optional<Failure> Mask(const float* logits, std::vector<float>& masked);
   // A token that Mask allowed, and the bytes it stands for. False when the grammar is too ambiguous to be followed.
   bool Accept(llama_token token, const std::string& bytes);
   // The grammar may end here, and nothing can follow.

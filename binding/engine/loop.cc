@@ -387,8 +387,8 @@ void TokenLoop::SampleOutputs(const std::vector<BatchEntry>& entries) {
     const float* logits = llama_get_logits_ith(context_, entry.output);
     const float* allowed = logits;
     if (request.constraint && logits != nullptr) {
-      if (!request.constraint->Mask(logits, masked_)) {
-        Fail(request, {"grammar_dead_end", 400, "grammar", "The grammar leaves no token to go on with."});
+      if (const auto failure = request.constraint->Mask(logits, masked_)) {
+        Fail(request, *failure);
         continue;
       }
       allowed = masked_.data();

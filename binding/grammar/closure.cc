@@ -51,9 +51,10 @@ bool Before(const Thread& x, const Thread& y) {
 }  // namespace
 
 void Closure::Begin() {
+  waiting_.clear();
   work_.clear();
-  index_.clear();
   seen_.clear();
+  table_.assign(64, 0);
   reached_bottom_ = false;
   too_many_ = false;
 }
@@ -64,9 +65,18 @@ void Closure::AddReturn(Stack stack) { Visit(Program::kReturnNode, 0, std::move(
 
 void Closure::Visit(NodeId node, uint32_t fresh, Stack stack) {
   if (too_many_) return;
-  if (seen_.size() + work_.size() > kMaxVisits) {
+  if (seen_.size() + work_.size() + waiting_.size() > kMaxVisits) {
     too_many_ = true;
     return;
+  }
+  switch (program_.nodes[node].kind) {
+    case NodeKind::kMatch:
+    case NodeKind::kToken:
+    case NodeKind::kNotToken:
+      waiting_.push_back({node, std::move(stack)});
+      return;
+    default:
+      break;
   }
   work_.push_back({node, fresh, std::move(stack)});
 }
@@ -98,30 +108,39 @@ void Closure::Return(const Item& item) {
   }
 }
 
+// Remembers the item, unless it is remembered.
+bool Closure::Known(const Item& item) {
+  const auto slot = [this](const Item& key) {
+    return MixHash(MixHash(key.stack.hash(), key.node + 1), key.fresh + 1) & (table_.size() - 1);
+  };
+  const auto free = [&](const Item& key) {
+    size_t at = slot(key);
+    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
+    return at;
+  };
+  for (size_t at = slot(item); table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
+    const Item& other = seen_[table_[at] - 1];
+    if (other.node == item.node && other.fresh == item.fresh && other.stack == item.stack) return true;
+  }
+  if (2 * seen_.size() >= table_.size()) {
+    table_.assign(4 * table_.size(), 0);
+    for (size_t i = 0; i < seen_.size(); ++i) table_[free(seen_[i])] = static_cast<uint32_t>(i + 1);
+  }
+  table_[free(item)] = static_cast<uint32_t>(seen_.size() + 1);
+  seen_.push_back(item);
+  return false;
+}
+
 bool Closure::Finish(std::vector<Thread>& threads) {
   threads.clear();
   while (!work_.empty() && !too_many_) {
     const Item item = std::move(work_.back());
     work_.pop_back();
+    if (Known(item)) continue;
     const Node& node = program_.nodes[item.node];
-    const uint64_t hash = MixHash(MixHash(item.stack.hash(), item.node + 1), item.fresh + 1);
-    const auto [first, last] = index_.equal_range(hash);
-    const bool known = std::any_of(first, last, [&](const auto& entry) {
-      const Item& other = seen_[entry.second];
-      return other.node == item.node && other.fresh == item.fresh && other.stack == item.stack;
-    });
-    if (known) continue;
-    index_.emplace(hash, static_cast<uint32_t>(seen_.size()));
-    seen_.push_back(item);
     switch (node.kind) {
       case NodeKind::kReturn:
         Return(item);
-        break;
-      case NodeKind::kMatch:
-      case NodeKind::kToken:
-      case NodeKind::kNotToken:
-        threads.push_back({item.node, item.stack});
-        too_many_ = threads.size() > kMaxThreads;
         break;
       case NodeKind::kSplit:
         for (uint32_t i = node.a; i < node.b; ++i) Visit(program_.targets[i], item.fresh, item.stack);
@@ -138,16 +157,17 @@ bool Closure::Finish(std::vector<Thread>& threads) {
         if (node.min == 0) Visit(node.next, item.fresh, item.stack);
         Visit(node.a, item.fresh + 1, item.stack.Push(item.node, 0));
         break;
-      case NodeKind::kJump:
+      default:
         break;
     }
   }
-  if (too_many_) {
-    threads.clear();
-    return false;
+  if (!too_many_) {
+    std::sort(waiting_.begin(), waiting_.end(), Before);
+    waiting_.erase(std::unique(waiting_.begin(), waiting_.end()), waiting_.end());
+    too_many_ = waiting_.size() > kMaxThreads;
   }
-  std::sort(threads.begin(), threads.end(), Before);
-  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+  if (too_many_) return false;
+  threads.swap(waiting_);
   return true;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "grammar/program.h"
@@ -47,10 +46,13 @@ class Closure {
   void Return(const Item& item);
 
   const Program& program_;
+  bool Known(const Item& item);
+
+  std::vector<Thread> waiting_;
   std::vector<Item> work_;
-  // Items already seen, by hash; `seen_` owns them.
-  std::unordered_multimap<uint64_t, uint32_t> index_;
   std::vector<Item> seen_;
+  // A hash table with linear probing over `seen_`: index + 1, or 0. Its size is a power of two.
+  std::vector<uint32_t> table_;
   bool reached_bottom_ = false;
   bool too_many_ = false;
 };

@@ -7,6 +7,7 @@
 
 #include "grammar/analysis.h"
 #include "grammar/char_class.h"
+#include "grammar/literals.h"
 
 namespace tokenloop::grammar {
 
@@ -502,6 +503,7 @@ class Parser {
       return Fail(rules_[*rule].defined, "the rule \"" + std::string(rules_[*rule].name) +
                                              "\" can begin with itself: left recursion never ends");
     }
+    MergeLiterals(program_);
     program_.nodes.shrink_to_fit();
     program_.edges.shrink_to_fit();
     program_.targets.shrink_to_fit();

@@ -20,9 +20,43 @@ uint32_t Reach(const Program& program, const Stack::Frame& frame) {
   return loop.max - frame.count - 1;
 }
 
+// Up to how many bytes there is a next turn, whatever comes.
+uint32_t ReachOfMax(const Program& program, const Stack::Frame& frame) {
+  if (frame.count >= Stack::kFarWithin) return 0;
+  const Node& loop = program.nodes[frame.point];
+  return loop.max == Node::kUnbounded ? Node::kUnbounded : loop.max - frame.count - 1;
+}
+
+template <typename F>
+Stack ChangeCounts(const Stack& stack, const F& change) {
+  std::vector<const Stack::Frame*> frames;
+  for (const Stack::Frame* frame = stack.frame(); frame != nullptr; frame = frame->parent) frames.push_back(frame);
+  Stack changed;
+  for (auto it = frames.rbegin(); it != frames.rend(); ++it) changed = changed.Push((*it)->point, change(**it));
+  return changed;
+}
+
+Stack NarrowStack(const Program& program, const Stack& stack, uint32_t height) {
+  return ChangeCounts(stack, [&](const Stack::Frame& frame) {
+    const uint32_t reach = ReachOfMax(program, frame);
+    return reach > 0 && height <= reach ? Stack::kFarBelow : frame.count;
+  });
+}
+
+void Tidy(std::vector<std::pair<uint32_t, LocalAutomaton::StateId>>& steps) {
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+}
+
 }  // namespace
 
-LocalAutomaton::StateId LocalAutomaton::Start(const Thread& thread) { return Intern({thread}, false); }
+LocalAutomaton::StateId LocalAutomaton::Start(const std::vector<Thread>& threads) {
+  closure_.Begin();
+  for (const Thread& thread : threads) closure_.Add(thread.node, thread.stack);
+  std::vector<Thread> sorted;
+  closure_.Finish(sorted);
+  return Intern(std::move(sorted), false);
+}
 
 void LocalAutomaton::Clear() {
   states_.clear();
@@ -52,10 +86,11 @@ LocalAutomaton::StateId LocalAutomaton::Intern(std::vector<Thread> threads, bool
     }
     for (const Stack::Frame* frame = thread.stack.frame(); frame != nullptr; frame = frame->parent) {
       if (const uint32_t reach = Reach(program_, *frame); reach > 0) state->relaxed.emplace_back(reach, kUnknown);
+      if (const uint32_t reach = ReachOfMax(program_, *frame); reach > 0) state->narrowed.emplace_back(reach, kUnknown);
     }
   }
-  std::sort(state->relaxed.begin(), state->relaxed.end());
-  state->relaxed.erase(std::unique(state->relaxed.begin(), state->relaxed.end()), state->relaxed.end());
+  Tidy(state->relaxed);
+  Tidy(state->narrowed);
   uint8_t interval = 0;
   for (size_t byte = 0; byte < 256; ++byte) {
     if (byte > 0 && starts.test(byte)) ++interval;
@@ -72,6 +107,7 @@ LocalAutomaton::StateId LocalAutomaton::Intern(std::vector<Thread> threads, bool
 }
 
 LocalAutomaton::StateId LocalAutomaton::Compute(StateId state, uint8_t byte) {
+  work_ += states_[static_cast<size_t>(state)]->threads.size();
   closure_.Begin();
   for (const Thread& thread : states_[static_cast<size_t>(state)]->threads) {
     const Node& node = program_.nodes[thread.node];
@@ -88,35 +124,31 @@ LocalAutomaton::StateId LocalAutomaton::Compute(StateId state, uint8_t byte) {
 }
 
 Stack LocalAutomaton::RelaxStack(const Program& program, const Stack& stack, uint32_t height) {
-  std::vector<const Stack::Frame*> frames;
-  for (const Stack::Frame* frame = stack.frame(); frame != nullptr; frame = frame->parent) frames.push_back(frame);
-  Stack relaxed;
-  for (auto it = frames.rbegin(); it != frames.rend(); ++it) {
-    const Stack::Frame& frame = **it;
-    uint32_t count = frame.count;
-    if (const uint32_t reach = Reach(program, frame); reach > 0 && height <= reach) {
-      count = count + 1 < program.nodes[frame.point].min ? Stack::kFarBelow : Stack::kFarWithin;
-    }
-    relaxed = relaxed.Push(frame.point, count);
-  }
-  return relaxed;
+  return ChangeCounts(stack, [&](const Stack::Frame& frame) {
+    const uint32_t reach = Reach(program, frame);
+    if (reach == 0 || height > reach) return frame.count;
+    return frame.count + 1 < program.nodes[frame.point].min ? Stack::kFarBelow : Stack::kFarWithin;
+  });
 }
 
-LocalAutomaton::StateId LocalAutomaton::Relax(StateId id, uint32_t height) {
+LocalAutomaton::StateId LocalAutomaton::Change(StateId id, uint32_t height, Steps State::*steps) {
   State& state = *states_[static_cast<size_t>(id)];
-  auto step = state.relaxed.begin();
-  while (step != state.relaxed.end() && step->first < height) ++step;
-  if (step == state.relaxed.end()) return id;
+  Steps& known = state.*steps;
+  auto step = known.begin();
+  while (step != known.end() && step->first < height) ++step;
+  if (step == known.end()) return id;
   if (step->second != kUnknown) return step->second;
+  work_ += state.threads.size();
   // Through a closure: threads that differed in counters only are one now, and the order is another.
   closure_.Begin();
   for (const Thread& thread : state.threads) {
-    closure_.Add(thread.node, RelaxStack(program_, thread.stack, step->first));
+    closure_.Add(thread.node, steps == &State::relaxed ? RelaxStack(program_, thread.stack, step->first)
+                                                       : NarrowStack(program_, thread.stack, step->first));
   }
   std::vector<Thread> threads;
-  const StateId relaxed = closure_.Finish(threads) ? Intern(std::move(threads), state.escapes) : id;
-  step->second = relaxed;  // states are never moved
-  return relaxed;
+  const StateId changed = closure_.Finish(threads) ? Intern(std::move(threads), state.escapes) : id;
+  step->second = changed;  // states are never moved
+  return changed;
 }
 
 // Where all these bytes lead, if they lead to the same state.

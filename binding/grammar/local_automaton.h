@@ -23,8 +23,8 @@ class LocalAutomaton {
 
   explicit LocalAutomaton(const Program& program) : program_(program), closure_(program) {}
 
-  // `stack`: the upper frames. The thread waits for a byte.
-  StateId Start(const Thread& thread);
+  // The threads wait for bytes; their stacks are the upper frames only.
+  StateId Start(const std::vector<Thread>& threads);
   StateId Next(StateId state, uint8_t byte) {
     State& from = *states_[static_cast<size_t>(state)];
     const StateId next = from.next[from.interval[byte]];
@@ -35,18 +35,25 @@ class LocalAutomaton {
   bool escapes(StateId state) const { return states_[static_cast<size_t>(state)]->escapes; }
   // An equivalent of `state` for texts of at most `height` bytes, the same for many states that differ in their
   // counters only.
-  StateId Relax(StateId state, uint32_t height);
+  StateId Relax(StateId state, uint32_t height) { return Change(state, height, &State::relaxed); }
+  // A state that takes no more than `state` does of such texts: it never leaves a repetition that can go on.
+  StateId Narrow(StateId state, uint32_t height) { return Change(state, height, &State::narrowed); }
   // The classes of bytes (Vocabulary::ByteClass) that all lead back to `state`; kMultibyteClass: so do all characters
   // beyond ASCII.
   uint64_t Loops(StateId state);
 
   size_t bytes() const { return bytes_; }
+  // Threads that were moved since the beginning.
+  uint64_t work() const { return work_; }
   void Clear();
 
   // Replaces the counters that `height` bytes cannot bring to a bound.
   static Stack RelaxStack(const Program& program, const Stack& stack, uint32_t height);
 
  private:
+  // Heights, ascending, at which one more counter drops out, and what the state is without those.
+  using Steps = std::vector<std::pair<uint32_t, StateId>>;
+
   static constexpr StateId kUnknown = -2;
 
   struct State {
@@ -56,11 +63,11 @@ class LocalAutomaton {
     uint64_t loops = 0;
     std::array<uint8_t, 256> interval{};  // bytes that no edge tells apart
     std::vector<StateId> next;            // by interval
-    // Ascending: the heights up to which one more of the exact counters is out of reach of its bounds, and the state
-    // without those.
-    std::vector<std::pair<uint32_t, StateId>> relaxed;
+    Steps relaxed;
+    Steps narrowed;
   };
 
+  StateId Change(StateId state, uint32_t height, Steps State::*steps);
   StateId Compute(StateId state, uint8_t byte);
   StateId Intern(std::vector<Thread> threads, bool escapes);
   StateId Common(StateId state, uint8_t low, uint8_t high);
@@ -71,6 +78,7 @@ class LocalAutomaton {
   std::vector<std::unique_ptr<State>> states_;
   std::unordered_multimap<uint64_t, StateId> index_;
   size_t bytes_ = 0;
+  uint64_t work_ = 0;
 };
 
 }  // namespace tokenloop::grammar

@@ -11,8 +11,8 @@ constexpr uint32_t kMaxFrames = 8;
 constexpr uint32_t kMaxCalls = 3;
 // Above this many nodes where the real stack decides, one frame more is looked at.
 constexpr size_t kTooOpen = 6000;
-// Above this many, an ambiguous grammar makes the same walk over and over.
-constexpr size_t kMaxTasks = 2000;
+// What a task costs beside its walk, in nodes visited.
+constexpr uint64_t kStepsOfTask = 2000;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ size_t Masker::bytes() const {
   return automaton_.bytes() + place_bytes_ + masks_.size() * vocabulary_->words() * sizeof(uint64_t);
 }
 
-void Masker::Compute(const GrammarState& state, std::span<uint64_t> mask) {
+bool Masker::Compute(const GrammarState& state, std::span<uint64_t> mask) {
   const std::lock_guard lock(mutex_);
   const uint64_t hash = state.hash();
   const auto [first, last] = by_hash_.equal_range(hash);
@@ -39,9 +39,9 @@ void Masker::Compute(const GrammarState& state, std::span<uint64_t> mask) {
     if (!(entry->second->state == state)) continue;
     masks_.splice(masks_.begin(), masks_, entry->second);
     std::copy(entry->second->mask.begin(), entry->second->mask.end(), mask.begin());
-    return;
+    return true;
   }
-  Build(state, mask);
+  if (!Build(state, mask)) return false;
   masks_.push_front({state, {mask.begin(), mask.end()}, hash});
   by_hash_.emplace(hash, masks_.begin());
   const size_t each =
@@ -56,29 +56,45 @@ void Masker::Compute(const GrammarState& state, std::span<uint64_t> mask) {
     }
     masks_.erase(oldest);
   }
+  return true;
 }
 
-void Masker::Build(const GrammarState& state, std::span<uint64_t> mask) {
+void Masker::MakeRoom() {
+  if (automaton_.bytes() + place_bytes_ <= limits_.cached_parts) return;
+  places_.clear();
+  automaton_.Clear();
+  place_bytes_ = 0;
+}
+
+bool Masker::Build(const GrammarState& state, std::span<uint64_t> mask) {
   std::fill(mask.begin(), mask.end(), 0);
-  if (automaton_.bytes() + place_bytes_ > limits_.cached_parts) {
-    places_.clear();
-    automaton_.Clear();
-    place_bytes_ = 0;
-  }
+  MakeRoom();
   MarkTokens(state, mask);
   std::vector<Task> tasks;
-  for (const Thread& thread : state.threads()) {
-    if (grammar_->program().nodes[thread.node].kind == NodeKind::kMatch) tasks.push_back({thread, nullptr});
-  }
-  for (size_t done = 0; !tasks.empty(); ++done) {
-    if (done > kMaxTasks) {
-      Slow(state, mask);
-      return;
-    }
-    const Task task = std::move(tasks.back());
+  AddTasks(state.threads(), 0, nullptr, tasks);
+  return RunAll(tasks, mask);
+}
+
+bool Masker::AddBelow(const GrammarState& state, std::vector<uint32_t> nodes, std::span<uint64_t> mask) {
+  const std::lock_guard lock(mutex_);
+  MakeRoom();
+  const auto from = std::make_shared<const Nodes>(std::move(nodes));
+  std::vector<Task> tasks;
+  AddTasks(state.threads(), 0, from, tasks);
+  return RunAll(tasks, mask);
+}
+
+bool Masker::RunAll(std::vector<Task>& tasks, std::span<uint64_t> mask) {
+  steps_ = 0;
+  work_before_ = automaton_.work();
+  while (!tasks.empty()) {
+    steps_ += kStepsOfTask;
+    if (tired()) return false;
+    Task task = std::move(tasks.back());
     tasks.pop_back();
     Run(task, mask, tasks);
   }
+  return !tired();
 }
 
 // Tokens that the grammar names by their ids.
@@ -101,45 +117,51 @@ void Masker::MarkTokens(const GrammarState& state, std::span<uint64_t> mask) {
   }
 }
 
-// The place of a thread with its frames up to `calls` calls, and what of its stack is left. `whole`: nothing.
-Masker::Place& Masker::PlaceOf(const Thread& thread, uint32_t calls, Stack& below, bool& whole) {
-  std::vector<const Stack::Frame*> frames;
-  below = thread.stack;
-  while (!below.empty() && frames.size() < kMaxFrames) {
-    if (below.top().count == Stack::kCall) {
-      if (calls == 0) break;
-      --calls;
+// Splits stacks behind `calls` calls at most.
+void Masker::AddTasks(const std::vector<Thread>& threads, uint32_t calls, const std::shared_ptr<const Nodes>& from,
+                      std::vector<Task>& tasks) const {
+  std::unordered_multimap<uint64_t, size_t> by_stack;
+  for (const Thread& thread : threads) {
+    if (grammar_->program().nodes[thread.node].kind != NodeKind::kMatch) continue;
+    std::vector<const Stack::Frame*> frames;
+    Stack below = thread.stack;
+    for (uint32_t left = calls; !below.empty() && frames.size() < kMaxFrames;) {
+      if (below.top().count == Stack::kCall && left-- == 0) break;
+      frames.push_back(below.frame());
+      below = below.Pop();
     }
-    frames.push_back(below.frame());
-    below = below.Pop();
+    Stack upper;
+    for (auto it = frames.rbegin(); it != frames.rend(); ++it) upper = upper.Push((*it)->point, (*it)->count);
+    upper = LocalAutomaton::RelaxStack(grammar_->program(), upper, vocabulary_->nodes()[0].height);
+
+    const auto [first, last] = by_stack.equal_range(below.hash());
+    const auto found = std::find_if(first, last, [&](const auto& entry) { return tasks[entry.second].below == below; });
+    const size_t index = found == last ? tasks.size() : found->second;
+    if (found == last) {
+      by_stack.emplace(below.hash(), index);
+      tasks.push_back({{}, {}, std::move(below), calls, from});
+    }
+    tasks[index].threads.push_back(thread);
+    tasks[index].upper.push_back({thread.node, std::move(upper)});
   }
-  whole = below.empty();
-  Stack upper;
-  for (auto it = frames.rbegin(); it != frames.rend(); ++it) upper = upper.Push((*it)->point, (*it)->count);
-  upper = LocalAutomaton::RelaxStack(grammar_->program(), upper, vocabulary_->nodes()[0].height);
-  const LocalAutomaton::StateId start = automaton_.Start({thread.node, std::move(upper)});
-  Place& place = places_[start];
-  place.start = start;
-  return place;
 }
 
-void Masker::Run(const Task& task, std::span<uint64_t> mask, std::vector<Task>& tasks) {
-  Stack below;
-  bool whole = false;
-  uint32_t calls = 0;
-  Place* place = &PlaceOf(task.thread, calls, below, whole);
+void Masker::Run(Task& task, std::span<uint64_t> mask, std::vector<Task>& tasks) {
+  const LocalAutomaton::StateId start = automaton_.Start(task.upper);
   std::shared_ptr<const Nodes> escapes;
   if (!task.from) {
-    while (true) {
-      if (!place->walked) WalkRoot(*place);
-      if (!place->too_open || whole || calls == kMaxCalls) break;
-      place = &PlaceOf(task.thread, ++calls, below, whole);
+    Place& place = places_[start];
+    place.start = start;
+    if (!place.walked) WalkRoot(place);
+    if (place.too_open && !task.below.empty() && task.calls < kMaxCalls) {
+      AddTasks(task.threads, task.calls + 1, nullptr, tasks);
+      return;
     }
-    for (size_t i = 0; i < mask.size(); ++i) mask[i] |= place->accepted[i];
-    escapes = place->escapes;
+    for (size_t i = 0; i < mask.size(); ++i) mask[i] |= place.accepted[i];
+    escapes = place.escapes;
   } else {
     const auto found = std::make_shared<Nodes>();
-    for (const uint32_t node : *task.from) Walk(node, place->start, mask, *found);
+    for (const uint32_t node : *task.from) Walk(node, start, mask, *found);
     escapes = found;
   }
   if (escapes->empty()) return;
@@ -147,7 +169,7 @@ void Masker::Run(const Task& task, std::span<uint64_t> mask, std::vector<Task>& 
   // What these nodes' tokens begin with is read; the stack below says whether and how it goes on.
   std::vector<Thread> threads;
   closure_.Begin();
-  closure_.AddReturn(std::move(below));
+  closure_.AddReturn(std::move(task.below));
   if (!closure_.Finish(threads) || (threads.empty() && !closure_.reached_bottom())) return;
   const std::vector<Vocabulary::Node>& nodes = vocabulary_->nodes();
   const auto inner = std::make_shared<Nodes>();
@@ -156,9 +178,7 @@ void Masker::Run(const Task& task, std::span<uint64_t> mask, std::vector<Task>& 
     if (nodes[node].end > node + 1) inner->push_back(node);
   }
   if (inner->empty()) return;
-  for (Thread& thread : threads) {
-    if (grammar_->program().nodes[thread.node].kind == NodeKind::kMatch) tasks.push_back({std::move(thread), inner});
-  }
+  AddTasks(threads, 0, inner, tasks);
 }
 
 void Masker::WalkRoot(Place& place) {
@@ -174,7 +194,7 @@ void Masker::WalkRoot(Place& place) {
     if (!base.walked) WalkRoot(base);
     WalkBeside(base, place);
   }
-  place.walked = true;
+  place.walked = !tired();  // else it is not known well enough to be used again
   place.too_open = place.escapes->size() > kTooOpen;
   place.escapes->shrink_to_fit();
   place_bytes_ += sizeof(Place) + place.accepted.size() * sizeof(uint64_t) + place.escapes->size() * sizeof(uint32_t);
@@ -202,7 +222,8 @@ void Masker::WalkBeside(const Place& base, Place& place) {
   auto known = base.escapes->begin();  // in the order of the walk, as place.escapes
   path_[0] = place.start;
   base_path_[0] = base.start;
-  for (uint32_t i = 1; i < nodes[0].end;) {
+  for (uint32_t i = 1; i < nodes[0].end && !tired();) {
+    ++steps_;
     const Vocabulary::Node& node = nodes[i];
     const auto next = [&](LocalAutomaton::StateId from) {
       if (from == LocalAutomaton::kDead) return from;
@@ -226,8 +247,9 @@ void Masker::WalkBeside(const Place& base, Place& place) {
     }
     Mark(node.tokens, nodes[i + 1].tokens, mask);
     const bool inner = node.end > i + 1;
-    if (inner && TakesAll(node, state)) {
-      Mark(nodes[i + 1].tokens, nodes[node.end].tokens, mask);
+    const LocalAutomaton::StateId narrow = inner ? automaton_.Narrow(state, node.height) : state;
+    if (inner && TakesAll(node, narrow)) {
+      if (narrow != beside) Mark(nodes[i + 1].tokens, nodes[node.end].tokens, mask);
       i = node.end;
       continue;
     }
@@ -236,13 +258,16 @@ void Masker::WalkBeside(const Place& base, Place& place) {
     base_path_[node.depth] = beside;
     ++i;
   }
+  // What the base allows and this place does not may not be cleared yet.
+  if (tired()) std::fill(mask.begin(), mask.end(), 0);
 }
 
 void Masker::Walk(uint32_t top, LocalAutomaton::StateId start, std::span<uint64_t> mask, Nodes& escapes) {
   const std::vector<Vocabulary::Node>& nodes = vocabulary_->nodes();
   const uint32_t end = nodes[top].end;
   path_[nodes[top].depth] = start;
-  for (uint32_t i = top + 1; i < end;) {
+  for (uint32_t i = top + 1; i < end && !tired();) {
+    ++steps_;
     const Vocabulary::Node& node = nodes[i];
     LocalAutomaton::StateId state = automaton_.Next(path_[node.depth - 1U], node.byte);
     if (state == LocalAutomaton::kDead) {
@@ -254,7 +279,7 @@ void Masker::Walk(uint32_t top, LocalAutomaton::StateId start, std::span<uint64_
     const bool inner = node.end > i + 1;
     if (alive && inner) {
       state = automaton_.Relax(state, node.height);
-      if (TakesAll(node, state)) {
+      if (TakesAll(node, automaton_.Narrow(state, node.height))) {
         Mark(nodes[i + 1].tokens, nodes[node.end].tokens, mask);
         i = node.end;
         continue;
@@ -266,24 +291,6 @@ void Masker::Walk(uint32_t top, LocalAutomaton::StateId start, std::span<uint64_
       continue;
     }
     path_[node.depth] = state;
-    ++i;
-  }
-}
-
-// Without anything shared: every node with a state of its own.
-void Masker::Slow(const GrammarState& state, std::span<uint64_t> mask) const {
-  const std::vector<Vocabulary::Node>& nodes = vocabulary_->nodes();
-  std::vector<GrammarState> path{state};
-  for (uint32_t i = 1; i < vocabulary_->node_count();) {
-    const Vocabulary::Node& node = nodes[i];
-    path.erase(path.begin() + node.depth, path.end());
-    GrammarState next = path.back();
-    if (!next.Accept(node.byte)) {
-      i = node.end;
-      continue;
-    }
-    Mark(node.tokens, nodes[i + 1].tokens, mask);
-    path.push_back(std::move(next));
     ++i;
   }
 }

@@ -27,13 +27,21 @@ class Masker {
 
   // Sets bit `id` of `mask` (vocabulary().words() words, bit id % 64 of word id / 64) exactly when a copy of `state`
   // would take AcceptToken(id, piece), or would overflow. It says nothing about the end: that is state.CanEnd().
-  void Compute(const GrammarState& state, std::span<uint64_t> mask);
+  // False when the grammar is too ambiguous for that: then tokens may be missing, and none is wrong.
+  bool Compute(const GrammarState& state, std::span<uint64_t> mask);
+
+  // Sets the bits of the tokens below these nodes of the vocabulary that `state` takes, when what leads to the node is
+  // read already.
+  bool AddBelow(const GrammarState& state, std::vector<uint32_t> nodes, std::span<uint64_t> mask);
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes that the caches hold.
   size_t bytes() const;
 
  private:
+  // Nodes visited for one mask: a few tenths of a second.
+  static constexpr uint64_t kMaxSteps = 20'000'000;
+
   using Nodes = std::vector<uint32_t>;  // of the vocabulary
 
   // What is known about one place, with so many of the frames above it, before any byte.
@@ -45,8 +53,12 @@ class Masker {
     std::vector<uint64_t> accepted;
     std::shared_ptr<Nodes> escapes;
   };
+  // Threads that share what is below their upper frames.
   struct Task {
-    Thread thread;
+    std::vector<Thread> threads;
+    std::vector<Thread> upper;  // the same, with the upper frames only
+    Stack below;
+    uint32_t calls;                     // that the upper frames may hold
     std::shared_ptr<const Nodes> from;  // null: the root
   };
   struct Cached {
@@ -55,10 +67,14 @@ class Masker {
     uint64_t hash;
   };
 
-  void Build(const GrammarState& state, std::span<uint64_t> mask);
+  bool Build(const GrammarState& state, std::span<uint64_t> mask);
+  void MakeRoom();
+  // False when there are too many.
+  bool RunAll(std::vector<Task>& tasks, std::span<uint64_t> mask);
   void MarkTokens(const GrammarState& state, std::span<uint64_t> mask);
-  void Run(const Task& task, std::span<uint64_t> mask, std::vector<Task>& tasks);
-  Place& PlaceOf(const Thread& thread, uint32_t calls, Stack& below, bool& whole);
+  void Run(Task& task, std::span<uint64_t> mask, std::vector<Task>& tasks);
+  void AddTasks(const std::vector<Thread>& threads, uint32_t calls, const std::shared_ptr<const Nodes>& from,
+                std::vector<Task>& tasks) const;
   void WalkRoot(Place& place);
   // As Walk from the root, but starting from what is known of a place that differs from this one in counters only.
   void WalkBeside(const Place& base, Place& place);
@@ -68,7 +84,7 @@ class Masker {
   // Below `node`, everything that `state` (relaxed to the node's height) reads is allowed.
   bool TakesAll(const Vocabulary::Node& node, LocalAutomaton::StateId state);
   void Mark(uint32_t first_token, uint32_t last_token, std::span<uint64_t> mask) const;
-  void Slow(const GrammarState& state, std::span<uint64_t> mask) const;
+  bool tired() const { return steps_ + 10 * (automaton_.work() - work_before_) > kMaxSteps; }
 
   const std::shared_ptr<const Grammar> grammar_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
@@ -79,6 +95,8 @@ class Masker {
   LocalAutomaton automaton_;
   std::unordered_map<LocalAutomaton::StateId, Place> places_;
   size_t place_bytes_ = 0;
+  uint64_t steps_ = 0;                              // of the mask that is being made
+  uint64_t work_before_ = 0;                        // automaton_.work() before it
   std::vector<LocalAutomaton::StateId> path_;       // of a walk, by depth
   std::vector<LocalAutomaton::StateId> base_path_;  // of WalkBeside
   std::list<Cached> masks_;                         // the most recent first

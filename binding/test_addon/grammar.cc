@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/lazy.h"
 #include "grammar/mask.h"
 
 namespace tokenloop {
@@ -112,6 +113,48 @@ Napi::Value MakeMasker(Napi::Env env, std::shared_ptr<const Grammar> parsed, con
   return object;
 }
 
+// One request's whole use of a lazy grammar: state and masks in one object.
+Napi::Value MakeLazy(const Napi::CallbackInfo& info, std::shared_ptr<const Grammar> parsed) {
+  const Napi::Env env = info.Env();
+  std::vector<std::string> markers;
+  const auto array = info[0].As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) markers.emplace_back(BytesOf(array.Get(i)));
+  const auto from = info[1].As<Napi::Boolean>().Value() ? grammar::LazyGrammar::From::kMarker
+                                                        : grammar::LazyGrammar::From::kBehindMarker;
+  const auto handle =
+      Napi::Value(info[2].As<Napi::Object>().Get("handle")).As<Napi::External<VocabularyHandle>>().Data();
+  const auto lazy = grammar::LazyGrammar::Create(parsed, markers, from);
+  if (!lazy) return env.Null();
+  const auto masker = std::make_shared<grammar::LazyMasker>(lazy, std::make_shared<Masker>(parsed, handle->vocabulary));
+  const auto state = std::make_shared<grammar::LazyState>(lazy);
+  const auto pieces = std::make_shared<std::vector<std::string>>(handle->pieces);
+  Napi::Object object = Napi::Object::New(env);
+  Method(object, "acceptToken", [state, pieces](const Napi::CallbackInfo& call) -> Napi::Value {
+    const uint32_t id = call[0].As<Napi::Number>().Uint32Value();
+    return Napi::Boolean::New(call.Env(), state->AcceptToken(id, (*pieces)[id]));
+  });
+  Method(object, "started", [state](const Napi::CallbackInfo& call) -> Napi::Value {
+    return Napi::Boolean::New(call.Env(), state->started());
+  });
+  Method(object, "canEnd", [state](const Napi::CallbackInfo& call) -> Napi::Value {
+    return Napi::Boolean::New(call.Env(), state->CanEnd());
+  });
+  Method(object, "mask", [state, masker, pieces](const Napi::CallbackInfo& call) {
+    std::vector<uint64_t> mask((pieces->size() + 63) / 64);
+    masker->Compute(*state, mask);
+    return ToBits(call.Env(), mask);
+  });
+  Method(object, "bruteForce", [state, pieces](const Napi::CallbackInfo& call) {
+    std::vector<uint64_t> mask((pieces->size() + 63) / 64);
+    for (uint32_t id = 0; id < pieces->size(); ++id) {
+      grammar::LazyState copy = *state;
+      if (copy.AcceptToken(id, (*pieces)[id])) mask[id / 64] |= uint64_t{1} << (id % 64);
+    }
+    return ToBits(call.Env(), mask);
+  });
+  return object;
+}
+
 }  // namespace
 
 Napi::Value MakeGrammar(const Napi::CallbackInfo& info) {
@@ -129,6 +172,7 @@ Napi::Value MakeGrammar(const Napi::CallbackInfo& info) {
   }
   object.Set("bytes", static_cast<double>(parsed->bytes()));
   Method(object, "start", [parsed](const Napi::CallbackInfo& call) { return MakeState(call.Env(), parsed->Start()); });
+  Method(object, "lazy", [parsed](const Napi::CallbackInfo& call) { return MakeLazy(call, parsed); });
   Method(object, "masker", [parsed](const Napi::CallbackInfo& call) {
     const auto handle = Napi::Value(call[0].As<Napi::Object>().Get("handle")).As<Napi::External<VocabularyHandle>>();
     return MakeMasker(call.Env(), parsed, *handle.Data());

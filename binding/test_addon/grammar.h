@@ -5,11 +5,14 @@
 
 namespace tokenloop {
 
-// grammar(text: string) -> { error: { message, line, column } } | { start(): State, masker(Vocabulary): Masker }
+// grammar(text: string) -> { error: { message, line, column } } |
+//   { start(): State, masker(Vocabulary): Masker, lazy(markers: Buffer[], fromMarker: boolean, Vocabulary): Lazy | null
+//   }
 // State: { accept(byte), acceptBytes(Buffer), acceptToken(id, Buffer): boolean; canEnd(), dead(), overflowed():
 // boolean;
 //          clone(): State; equals(State): boolean; hash(): string; threads(): number }
 // Masker: { mask(State): Uint8Array; bruteForce(State): Uint8Array; time(State): microseconds; bytes(): number }
+// Lazy: { acceptToken(id), started(), canEnd(): boolean; mask(), bruteForce(): Uint8Array }
 Napi::Value MakeGrammar(const Napi::CallbackInfo& info);
 
 // grammarVocabulary(bytes: Buffer, ends: Uint32Array) -> { handle, nodes, bytes }

@@ -48,16 +48,6 @@ export const pendingFields: readonly PendingField[] = [
     accepted: '"none" and "auto"',
   },
   { name: "parallel_tool_calls", schema: { type: "boolean" }, neutral: anyValue, accepted: "any boolean" },
-  {
-    name: "response_format",
-    schema: {
-      type: "object",
-      properties: { type: { enum: ["text", "json_object", "json_schema"] } },
-      required: ["type"],
-    },
-    neutral: isTextFormat,
-    accepted: '{"type": "text"}',
-  },
   { name: "functions", schema: { type: "array", maxItems: 128 }, neutral: emptyArray, accepted: "[]" },
   {
     name: "function_call",
@@ -79,13 +69,3 @@ export const pendingFields: readonly PendingField[] = [
   { name: "moderation", schema: {}, neutral: never, accepted: "null" },
   { name: "prompt_cache_options", schema: { type: "object" }, neutral: never, accepted: "null" },
 ];
-
-function isTextFormat(value: unknown): boolean {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "type" in value &&
-    value.type === "text" &&
-    Object.keys(value).length === 1
-  );
-}

@@ -1,14 +1,16 @@
 import { BadRequestError } from "../errors.js";
 import type { NativeRequest, NativeSampling } from "../native.js";
 import { samplingOptions } from "../options.js";
+import type { SchemaCache } from "./response-format.js";
 import type { ValidRequest } from "./validate.js";
 
 /**
  * The native request: defaults from the option table, and what only the loaded model can tell.
  *
  * @throws {BadRequestError} param "logit_bias": a token id beyond the vocabulary.
+ * @throws {SchemaError} param "response_format": a schema that no grammar can express.
  */
-export function toNativeRequest(request: ValidRequest, vocabSize: number): NativeRequest {
+export function toNativeRequest(request: ValidRequest, vocabSize: number, schemas: SchemaCache): NativeRequest {
   for (const [id] of request.logitBias) {
     if (id >= vocabSize) {
       throw new BadRequestError(
@@ -24,7 +26,7 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number): Nativ
     messages: JSON.stringify(request.messages),
     maxTokens: request.maxTokens,
     stop: request.stop,
-    grammar: request.grammar,
+    grammar: request.jsonFormat === undefined ? request.grammar : schemas.grammar(request.jsonFormat),
     logprobs: request.logprobs,
     n: request.n,
     cachePrompt: request.cachePrompt,

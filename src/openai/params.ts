@@ -21,11 +21,25 @@ export interface NeutralParams {
   tools?: never[] | null | undefined;
   tool_choice?: "none" | "auto" | null | undefined;
   parallel_tool_calls?: boolean | null | undefined;
-  response_format?: { type: "text" } | null | undefined;
   modalities?: "text"[] | null | undefined;
   verbosity?: "medium" | null | undefined;
   reasoning_effort?: null | undefined;
 }
+
+export type ResponseFormat =
+  | { type: "text" }
+  | { type: "json_object" }
+  | {
+      type: "json_schema";
+      json_schema: {
+        /** 1 to 64 letters, digits, underscores and hyphens. */
+        name: string;
+        description?: string | undefined;
+        /** JSON Schema, draft 2020-12 or draft-07's spellings. */
+        schema?: Record<string, unknown> | undefined;
+        strict?: boolean | null | undefined;
+      };
+    };
 
 export interface ChatCompletionStreamOptions {
   /** Adds a last chunk with the usage. */
@@ -44,6 +58,12 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
   max_tokens?: number | null | undefined;
   /** Up to four strings that end the answer; the answer does not contain them. */
   stop?: string | string[] | null | undefined;
+  /**
+   * json_object: the answer is a JSON object. json_schema: it is a compact JSON document that the schema allows, keys in the
+   * schema's order; with `strict: true` the schema must keep to OpenAI's subset. A schema that cannot be enforced exactly is
+   * refused with a SchemaError (400) that has its JSON pointer.
+   */
+  response_format?: ResponseFormat | null | undefined;
   /**
    * A grammar in llama.cpp's notation (GBNF), at most 1 MiB, which the whole answer follows: its probabilities are the
    * model's own, shared out anew over what the grammar allows. llama-server's name. Errors: 400 with line and column.

@@ -89,6 +89,25 @@ const ownFields: Record<string, JsonSchema> = {
     items: { type: "string", ...stopString },
   },
   grammar: { type: "string", minLength: 1, maxLength: limits.grammarLength },
+  response_format: {
+    type: "object",
+    properties: {
+      type: { enum: ["text", "json_object", "json_schema"] },
+      json_schema: {
+        type: "object",
+        properties: {
+          name: { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },
+          description: { type: ["string", "null"] },
+          schema: { type: "object" },
+          strict: { type: ["boolean", "null"] },
+        },
+        required: ["name"],
+        additionalProperties: false,
+      },
+    },
+    required: ["type"],
+    additionalProperties: false,
+  },
   logprobs: { type: "boolean" },
   top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
   n: { type: "integer", minimum: 1, maximum: limits.choices },

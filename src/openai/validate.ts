@@ -5,6 +5,7 @@ import { harmlessFields, pendingFields } from "./fields.js";
 import { toTemplateMessages } from "./messages.js";
 import { checkSize, isObject, type PlainObject, toPlain } from "./plain.js";
 import { knownFields } from "./request-schema.js";
+import { type JsonFormat, toJsonFormat } from "./response-format.js";
 import { schemaError } from "./schema-error.js";
 import { validate } from "./validator.generated.js";
 
@@ -19,6 +20,8 @@ export interface ValidRequest {
   stop: string[];
   /** "": none. */
   grammar: string;
+  /** undefined: text. */
+  jsonFormat: JsonFormat | undefined;
   /** -1: none. */
   logprobs: number;
   n: number;
@@ -30,8 +33,8 @@ export interface ValidRequest {
   logitBias: [number, number][];
 }
 
-/** Fields that are only judged, never passed on: they keep their nulls. */
-const passive = new Set([...pendingFields, ...harmlessFields].map(({ name }) => name));
+/** Fields that are only judged, never passed on, and the one whose nulls mean something: they keep them. */
+const passive = new Set([...[...pendingFields, ...harmlessFields].map(({ name }) => name), "response_format"]);
 
 /**
  * Checks the body of a chat completion, all of it, before anything reaches the model. `null` means absent; `model` may
@@ -54,6 +57,10 @@ export function validateRequest(body: unknown): ValidRequest {
   refusePending(fields);
 
   const stream = data.stream === true;
+  const jsonFormat = toJsonFormat(data.response_format as PlainObject | undefined);
+  if (jsonFormat !== undefined && data.grammar !== undefined) {
+    throw new BadRequestError("'response_format' and 'grammar' exclude each other.", "response_format");
+  }
   return {
     messages: toTemplateMessages(data.messages as PlainObject[]),
     stream,
@@ -61,6 +68,7 @@ export function validateRequest(body: unknown): ValidRequest {
     maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
     stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
     grammar: (data.grammar as string | undefined) ?? "",
+    jsonFormat,
     logprobs: topLogprobs(data),
     n: (data.n as number | undefined) ?? 1,
     cachePrompt: data.cache_prompt !== false,

@@ -22,6 +22,12 @@ const dialect: [name: string, text: string, yes: string[], no: string[]][] = [
   ["a caret that is not first", "root ::= [a^]", ["^", "a"], ["b"]],
   ["any character", "root ::= .", ["a", "\n", "é", "😀"], ["", "ab"]],
   ["groups", 'root ::= ("a" | "b" "c")  "d"', ["ad", "bcd"], ["bd", "acd"]],
+  [
+    "alternatives that begin alike",
+    'root ::= ("ab" | "abc" "d"? | "a" | "abd"+ | "b" root | "a" [x-z])',
+    ["ab", "abc", "abcd", "a", "abd", "abdabd", "bab", "bbax"],
+    ["abdabc", "b", "abx", "aab"],
+  ],
   ["star", 'root ::= "ab"*', ["", "ab", "abab"], ["a", "aba"]],
   ["plus", "root ::= [0-9]+", ["1", "123"], ["", "1a"]],
   ["question mark", 'root ::= "a"? "b"', ["b", "ab"], ["aab"]],

@@ -123,6 +123,20 @@ describe("limits", () => {
     }
   });
 
+  it("reads an enumeration of thousands at one place", () => {
+    const words = Array.from({ length: 10_000 }, (_, i) => `value_${i * 7919}`);
+    const list = words.map((word) => `"${word}"`).join(" | ");
+    const parsed = quickly(() => grammar(`root ::= (${list} | [x-z]) "!"`));
+    for (const word of words) expect(matches(parsed, `${word}!`)).toBe(true);
+    expect(matches(parsed, "y!")).toBe(true);
+    expect(matches(parsed, "value_1!")).toBe(false);
+    const state = parsed.start();
+    for (const byte of Buffer.from("value_79")) {
+      state.accept(byte);
+      expect(state.threads()).toBeLessThan(3);
+    }
+  });
+
   it("refuses what begins in too many ways", () => {
     const doubling = Array.from({ length: 30 }, (_, i) => `r${i} ::= r${i + 1} r${i + 1}`).join("\n");
     expect(quickly(() => refusal(`root ::= r0\n${doubling}\nr30 ::= "a"?`))?.message).toMatch(/too many ways/);

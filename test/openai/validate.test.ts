@@ -3,6 +3,7 @@ import { BadRequestError } from "../../src/errors.js";
 import { harmlessFields, pendingFields } from "../../src/openai/fields.js";
 import { limits } from "../../src/openai/limits.js";
 import { toNativeRequest } from "../../src/openai/map.js";
+import { SchemaCache } from "../../src/openai/response-format.js";
 import { type ValidRequest, validateRequest } from "../../src/openai/validate.js";
 import { type OptionRow, samplingOptions } from "../../src/options.js";
 
@@ -116,7 +117,7 @@ describe("sampling options", () => {
   });
 
   it("maps defaults and the seed to the native request", () => {
-    const sampling = toNativeRequest(valid(), 100).sampling;
+    const sampling = toNativeRequest(valid(), 100, new SchemaCache()).sampling;
     for (const row of samplingOptions) expect(sampling[row.name]).toBe(row.default);
     const seeds: [number, number][] = [
       [-1, -1],
@@ -128,7 +129,8 @@ describe("sampling options", () => {
       [Number.MAX_SAFE_INTEGER, 2 ** 32 - 1],
       [-(2 ** 40), 0],
     ];
-    for (const [given, sent] of seeds) expect(toNativeRequest(valid({ seed: given }), 100).sampling.seed).toBe(sent);
+    for (const [given, sent] of seeds)
+      expect(toNativeRequest(valid({ seed: given }), 100, new SchemaCache()).sampling.seed).toBe(sent);
   });
 });
 
@@ -175,8 +177,10 @@ describe("stream_options", () => {
 describe("logit_bias", () => {
   it("maps token ids to biases", () => {
     const request = valid({ logit_bias: { "3": -100, "12": 2.5 } });
-    expect([...toNativeRequest(request, 13).sampling.logit_bias]).toEqual([3, -100, 12, 2.5]);
-    expect(() => toNativeRequest(request, 12)).toThrow(expect.objectContaining({ param: "logit_bias", status: 400 }));
+    expect([...toNativeRequest(request, 13, new SchemaCache()).sampling.logit_bias]).toEqual([3, -100, 12, 2.5]);
+    expect(() => toNativeRequest(request, 12, new SchemaCache())).toThrow(
+      expect.objectContaining({ param: "logit_bias", status: 400 }),
+    );
     expect(valid({ logit_bias: {} }).logitBias).toEqual([]);
   });
 
@@ -234,8 +238,6 @@ describe("fields that are not there yet", () => {
     ["tools", [tool]],
     ["tool_choice", "required"],
     ["tool_choice", { type: "function", function: { name: "f" } }],
-    ["response_format", { type: "json_object" }],
-    ["response_format", { type: "json_schema", json_schema: { name: "x", schema: {} } }],
     ["functions", [{ name: "f" }]],
     ["function_call", { name: "f" }],
     ["modalities", ["text", "audio"]],
@@ -251,7 +253,20 @@ describe("fields that are not there yet", () => {
     expect(error.message).toContain("not supported yet");
   });
 
-  it.each([{ type: "xml" }, "json", {}, []])("refuses the malformed response_format %j", (response_format) => {
+  const named = (json_schema: object) => ({ type: "json_schema", json_schema });
+  it.each([
+    { type: "xml" },
+    "json",
+    {},
+    [],
+    { type: "json_schema" },
+    named({ schema: {} }),
+    named({ name: "a b", schema: {} }),
+    named({ name: "x" }),
+    named({ name: "x", schema: "{}" }),
+    named({ name: "x", schema: {}, strict: "yes" }),
+    named({ name: "x", schema: {}, extra: 1 }),
+  ])("refuses the malformed response_format %j", (response_format) => {
     expect(refused({ response_format })).toMatchObject({ param: "response_format", status: 400 });
   });
 

@@ -49,6 +49,17 @@ export interface ParsedGrammar {
   bytes: number;
   start(): GrammarState;
   masker(vocabulary: GrammarVocabulary): GrammarMasker;
+  /** Null when the markers are none, empty, or (`fromMarker`) not what the grammar begins with. */
+  lazy(markers: Buffer[], fromMarker: boolean, vocabulary: GrammarVocabulary): LazyGrammar | null;
+}
+
+/** Free text up to a marker, then the grammar: a state and its masks. */
+export interface LazyGrammar {
+  acceptToken(id: number): boolean;
+  started(): boolean;
+  canEnd(): boolean;
+  mask(): Uint8Array;
+  bruteForce(): Uint8Array;
 }
 
 export interface GrammarState {
