@@ -49,7 +49,7 @@ describe("continuous batching", () => {
     const steps = after.steps - before.steps;
     expect(after.peakSequences).toBeGreaterThanOrEqual(4);
     expect(after.sharedSteps - before.sharedSteps).toBeGreaterThan(steps / 2);
-    expect(tokens / steps).toBeGreaterThan(2);
+    expect(tokens / steps).toBeGreaterThan(1.2);
   });
 
   it("takes more requests than sequences, in order, and finishes all", async () => {
