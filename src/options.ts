@@ -42,7 +42,7 @@ export const engineOptions = [
   { name: "parallel", type: "integer", minimum: 1, maximum: 256, default: 8, flag: "parallel", description: "Requests decoded at the same time." },
   { name: "batchSize", type: "integer", minimum: 1, maximum: 65536, default: 2048, flag: "batch-size", description: "Most tokens in one llama_decode (n_batch)." },
   { name: "microBatchSize", type: "integer", minimum: 1, maximum: 65536, default: 512, flag: "micro-batch-size", description: "Most tokens in one compute graph (n_ubatch)." },
-  { name: "threads", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads", description: "Threads for decoding; 0 takes one per physical core." },
+  { name: "threads", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads", description: "Threads for decoding, at most as many as the machine runs at once; 0 takes one per physical core." },
   { name: "threadsBatch", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads-batch", description: "Threads for prompt processing; 0 takes the value of threads." },
   { name: "gpuLayers", type: "integer", minimum: -1, maximum: 100000, default: -1, flag: "gpu-layers", description: "Layers on the GPU; -1 takes all." },
   { name: "queueSize", type: "integer", minimum: 0, maximum: 1000000, default: 512, flag: "queue-size", description: "Requests that may wait for a sequence; one more gets a 429." },

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <thread>
 
 #include "common.h"
 #include "engine/process.h"
@@ -14,6 +15,7 @@ namespace tokenloop {
 namespace {
 
 constexpr uint32_t kDefaultContext = 8192;
+constexpr uint32_t kContextPadding = 256;
 // Most finished sequences whose cells are kept for reuse; cells are the tighter limit in practice.
 constexpr uint32_t kKeptSequences = 64;
 
@@ -37,6 +39,15 @@ std::optional<Failure> CheckFile(const std::string& path) {
     return Failure{"invalid_model", 400, "model", "Not a GGUF file (its first bytes are not \"GGUF\"): " + path};
   }
   return std::nullopt;
+}
+
+// ggml's threads wait for each other by spinning: more of them than the machine runs at once stand still for minutes.
+std::optional<Failure> CheckThreads(const char* option, uint32_t threads) {
+  const uint32_t most = std::thread::hardware_concurrency();
+  if (most == 0 || threads <= most) return std::nullopt;
+  return Failure{"invalid_option", 400, option,
+                 std::string("Invalid option '") + option + "': this machine runs " + std::to_string(most) +
+                     " threads at once, not " + std::to_string(threads) + "."};
 }
 
 std::string Metadata(const llama_model* model, const char* key) {
@@ -80,6 +91,8 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
   ProgressCall call{progress};
   try {
     if (auto failure = CheckFile(config.model)) return *failure;
+    if (auto failure = CheckThreads("threads", config.threads)) return *failure;
+    if (auto failure = CheckThreads("threadsBatch", config.threads_batch)) return *failure;
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = config.gpu_layers;
     params.load_mode = config.mlock  ? (config.mmap ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MLOCK)
@@ -132,6 +145,8 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   params.n_ctx = config.context_size > 0 ? config.context_size
                  : training > 0          ? std::min(training, kDefaultContext)
                                          : kDefaultContext;
+  // As llama.cpp pads it, but before the batch is held against it: its own order ends in an assertion.
+  params.n_ctx = (params.n_ctx + kContextPadding - 1) / kContextPadding * kContextPadding;
   params.n_batch = std::min(config.batch_size, params.n_ctx);
   params.n_batch = std::max(params.n_batch, config.parallel);  // every sequence must get its token in one step
   params.n_ubatch = std::min(config.micro_batch_size, params.n_batch);

@@ -102,6 +102,35 @@ describe("Engine.load", () => {
     await engine.close();
   });
 
+  it("refuses more threads than the machine runs at once", async () => {
+    await expect(loadNano({ threads: 512 })).rejects.toMatchObject({
+      status: 400,
+      param: "threads",
+      code: "invalid_option",
+    });
+  });
+
+  it("takes the ends of its ranges, alone and together", async () => {
+    const ends = [
+      { contextSize: 1 },
+      { contextSize: 1, parallel: 256 },
+      { batchSize: 1, microBatchSize: 1 },
+      { batchSize: 1, parallel: 256 },
+      { batchSize: 16, microBatchSize: 65536 },
+      { contextSize: 300, parallel: 256, batchSize: 7, prefixCache: false },
+      { mmap: false, mlock: true },
+      { stepTargetMs: 0.001 },
+    ];
+    for (const options of ends) {
+      const engine = await loadNano(options);
+      const answers = await Promise.all(
+        [1, 2, 3].map(() => answer(engine, "What does a dog say?", { max_tokens: 12 })),
+      );
+      expect(answers, JSON.stringify(options)).toEqual(Array(3).fill("A dog says woof."));
+      await engine.close();
+    }
+  });
+
   it("several engines live side by side", async () => {
     const engines = await Promise.all([loadNano(), loadNano(), loadNano()]);
     const answers = await Promise.all(engines.map((engine) => answer(engine, "What does a dog say?")));
