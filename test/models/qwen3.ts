@@ -65,7 +65,7 @@ export type Preset = keyof typeof presets;
 
 const vocabularySize = 151936;
 /** Part of the cached files' names: a new number for every change of what is written. */
-const generation = 1;
+const generation = 2;
 
 /**
  * Path of a generated model, made on first use. The files are cached outside git: TOKENLOOP_MODEL_CACHE, or
