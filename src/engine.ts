@@ -72,6 +72,7 @@ export class Engine {
   readonly #parts: EngineParts;
   readonly #fingerprint: string;
   readonly #schemas = new SchemaCache();
+  #draining: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   /** @internal Engines come from `Engine.load`. */
@@ -127,6 +128,15 @@ export class Engine {
   }
 
   /**
+   * Takes no more requests (they get an EngineClosedError with code "engine_draining") and resolves when those that wait
+   * or run are done, or ended by close(). Idempotent: later calls return the same promise. close() is still to be called.
+   */
+  drain(): Promise<void> {
+    this.#draining ??= this.#parts.router.whenEmpty();
+    return this.#draining;
+  }
+
+  /**
    * Ends what runs (each request gets an EngineClosedError), stops the token loop and frees the model. Idempotent:
    * later calls return the same promise.
    */
@@ -160,14 +170,18 @@ export class Engine {
     }
     if (signal?.aborted) throw new AbortError(signal.reason);
     this.#assertOpen();
+    if (this.#draining !== undefined) {
+      throw new EngineClosedError("The engine takes no more requests: it is draining.", "engine_draining");
+    }
     const request = validateRequest(params);
-    const { native, router } = this.#parts;
+    const { native, router, options: options_ } = this.#parts;
     const chunks = new ChunkBuilder({
       model: this.info.id,
       fingerprint: this.#fingerprint,
       includeUsage: request.includeUsage || !request.stream,
     });
-    const run = new Run(native, router, toNativeRequest(request, this.info.vocabSize, this.#schemas), chunks, signal);
+    const nativeRequest = toNativeRequest(request, this.info.vocabSize, this.#schemas);
+    const run = new Run(native, router, nativeRequest, chunks, options_.streamBufferBytes, signal);
     await run.started;
     const stream = new ChatCompletionStream(run);
     return request.stream ? stream : foldChunks(stream);

@@ -44,7 +44,7 @@ export class NotFoundError extends TokenloopError {
   }
 }
 
-/** The engine's queue is full (429); `retryAfter` is in seconds. */
+/** The engine's queue is full (429); `retryAfter` is in seconds: about when the next place will be free. */
 export class RateLimitError extends TokenloopError {
   readonly retryAfter: number;
 
@@ -124,7 +124,10 @@ export function fromNative(failure: unknown): TokenloopError {
   const param = typeof rawParam === "string" && rawParam !== "" ? rawParam : null;
   const message = typeof rawMessage === "string" && rawMessage !== "" ? rawMessage : `The engine failed: ${code}.`;
   if (code === "engine_closed") return new EngineClosedError(message);
-  if (status === 429) return new RateLimitError(message, code);
+  if (status === 429) {
+    const { retry_after_ms: retryAfterMs } = failure as { retry_after_ms?: unknown };
+    return new RateLimitError(message, code, typeof retryAfterMs === "number" ? retryAfterMs / 1000 : 1);
+  }
   if (status === 404) return new NotFoundError(message, code, param);
   if (status === 503) return new EngineClosedError(message, code);
   if (typeof status === "number" && status >= 400 && status < 500) {

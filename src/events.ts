@@ -6,7 +6,8 @@ import type { TokenLogprob } from "./openai/types.js";
 export interface RequestSink {
   prompt(choice: number): void;
   delta(choice: number, text: string): void;
-  logprobs(choice: number, entry: TokenLogprob): void;
+  /** `units`: length of the record's text. */
+  logprobs(choice: number, entry: TokenLogprob, units: number): void;
   finished(choice: number, reason: NativeFinishReason, result: NativeResult): void;
   failed(choice: number, error: TokenloopError): void;
 }
@@ -20,6 +21,7 @@ interface Listener {
 /** Hands the addon's packed event batches to the requests they are about. One router belongs to one engine. */
 export class EventRouter {
   readonly #listeners = new Map<number, Listener>();
+  readonly #whenEmpty: (() => void)[] = [];
 
   /** Requests that have not had all their last events. */
   get size(): number {
@@ -49,20 +51,35 @@ export class EventRouter {
       } else if (kind === NativeEvent.Prompt) {
         sink.prompt(choice);
       } else if (kind === NativeEvent.Logprobs) {
-        const entry = parse(text.slice(records[at + 4], records[at + 5]));
-        if (entry !== undefined) sink.logprobs(choice, entry as TokenLogprob);
+        const json = text.slice(records[at + 4], records[at + 5]);
+        const entry = parse(json);
+        if (entry !== undefined) sink.logprobs(choice, entry as TokenLogprob, json.length);
       } else if (open.delete(choice)) {
-        if (open.size === 0) this.#listeners.delete(id);
+        if (open.size === 0) this.#remove(id);
         this.#last(sink, choice, kind, records[at + 3] ?? 0, text.slice(records[at + 4], records[at + 5]));
       }
     }
   };
 
+  /** Resolves when no request is left that has not had its last events. */
+  whenEmpty(): Promise<void> {
+    if (this.#listeners.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenEmpty.push(resolve);
+    });
+  }
+
   /** Ends every choice that the addon left without a last event. */
   failAll(error: TokenloopError): void {
-    const left = [...this.#listeners.values()];
-    this.#listeners.clear();
-    for (const { sink, open } of left) for (const choice of open) sink.failed(choice, error);
+    for (const [id, { sink, open }] of [...this.#listeners]) {
+      this.#remove(id);
+      for (const choice of open) sink.failed(choice, error);
+    }
+  }
+
+  #remove(id: number): void {
+    this.#listeners.delete(id);
+    if (this.#listeners.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 
   #last(sink: RequestSink, choice: number, kind: number | undefined, value: number, json: string): void {

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { AbortError, fromNative, ModelLoadError, type TokenloopError } from "./errors.js";
 import { EventRouter } from "./events.js";
 import { type LoadOptions, validateLoadOptions } from "./load-options.js";
-import type { NativeAddon, NativeBuildInfo, NativeEngine, NativeLoad } from "./native.js";
+import type { NativeAddon, NativeBuildInfo, NativeEngine, NativeLoad, NativeLoadOptions } from "./native.js";
 
 /** What an Engine is made of. */
 export interface EngineParts {
@@ -12,6 +12,8 @@ export interface EngineParts {
   build: NativeBuildInfo;
   modelId: string;
   path: string;
+  /** What it was loaded with, defaults filled in. */
+  options: NativeLoadOptions;
 }
 
 /** Loads a model through the given addon. `Engine.load` documents the errors. */
@@ -44,6 +46,7 @@ export async function loadParts(addon: () => NativeAddon, options: LoadOptions):
       build: loaded.buildInfo(),
       modelId: modelId ?? (native.info.name || basename(nativeOptions.model).replace(/\.gguf$/i, "")),
       path: nativeOptions.model,
+      options: nativeOptions,
     };
   } catch (error) {
     if (signal?.aborted) throw error instanceof AbortError ? error : new AbortError(signal.reason);

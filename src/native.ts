@@ -55,6 +55,14 @@ export interface NativeLoadOptions {
   stepTargetMs: number;
   /** Keep the cells of finished requests for prompts that begin alike. */
   prefixCache: boolean;
+  /** Threads beside the loop's own that sample and compute masks; -1: what the decode's threads leave free. */
+  samplingThreads: number;
+  /** Weight of unread records (see `recordWeight`) at which a request pauses. */
+  streamBufferBytes: number;
+  /** Milliseconds that a paused request waits for its reader; 0: for ever. */
+  stallTimeoutMs: number;
+  /** Most tokens guessed ahead in one step; 0: none. */
+  draftTokens: number;
   /** Map the file instead of reading it. */
   mmap: boolean;
   /** Keep the model's pages in RAM. */
@@ -84,6 +92,11 @@ export interface NativeEngine {
    * "cancelled"; their KV cells are free by then. Unknown or finished ids are ignored.
    */
   cancel(id: number): void;
+  /**
+   * The reader of a request took records of this weight (see `recordWeight`). What is not reported counts as unread, and
+   * a request with too much of that pauses. Unknown or finished ids are ignored.
+   */
+  take(id: number, weight: number): void;
   stats(): NativeStats;
   /** Tokenises on a native thread. Rejects with code "engine_closed". */
   tokenize(text: string, addSpecial: boolean, parseSpecial: boolean): Promise<Int32Array>;
@@ -136,6 +149,12 @@ export interface NativeRequest {
   cachePrompt: boolean;
   /** Requests of different keys never share cells. */
   cacheKey: string;
+  /** Smaller ones are served first. */
+  priority: number;
+  /** Milliseconds from submission to the last event, after which it fails with "request_timeout" (408); 0: none. */
+  timeoutMs: number;
+  /** Milliseconds from the first token on, after which the answer ends with "length" once it has a line; 0: none. */
+  predictMs: number;
   sampling: NativeSampling;
 }
 
@@ -176,6 +195,14 @@ export const NativeEvent = {
 /** Int32 fields of one record, in order: request, choice, kind, value, text start, text end (UTF-16 units). */
 export const recordSize = 6;
 
+/**
+ * What a record of kind Delta or Logprobs counts for until it is read, in bytes: its text, and what a chunk costs
+ * besides. The loop counts the same (binding/engine/request.h).
+ */
+export function recordWeight(units: number): number {
+  return 256 + units;
+}
+
 /** Values of a Finished record. */
 export const finishReasons = ["stop", "length", "cancelled"] as const;
 export type NativeFinishReason = (typeof finishReasons)[number];
@@ -195,6 +222,9 @@ export interface NativeResult {
   queue_ms: number;
   prompt_ms: number;
   predicted_ms: number;
+  /** Tokens that were guessed ahead, and those of them that were right; absent where nothing was guessed. */
+  drafted_tokens?: number;
+  accepted_tokens?: number;
 }
 
 export interface NativeFailure {
@@ -202,6 +232,8 @@ export interface NativeFailure {
   status: number;
   param: string | null;
   message: string;
+  /** When to try again, where that is known. */
+  retry_after_ms?: number;
 }
 
 export interface NativeStats {
@@ -209,10 +241,19 @@ export interface NativeStats {
   queued: number;
   prefilling: number;
   decoding: number;
+  /** Of these, requests whose reader is behind. */
+  paused: number;
   /** Requests that reached their last event, by how. */
   finished: number;
   cancelled: number;
   failed: number;
+  /** Of the cancelled ones, in which state. */
+  cancelledQueued: number;
+  cancelledPrefilling: number;
+  cancelledDecoding: number;
+  /** Of the failed ones: their time was up, and nobody read them. */
+  timedOut: number;
+  stalled: number;
   /** Running requests that hold KV cells now. */
   sequences: number;
   /** KV cells of running requests, cells kept for reuse (freed when needed), and all there are. */
@@ -221,14 +262,23 @@ export interface NativeStats {
   cells: number;
   /** llama_decode calls, and tokens in them; prompt tokens whose cells were there already are cached ones. */
   steps: number;
+  /** Steps by sequences decoded: element i counts those with at most 2^i of them, and more than 2^(i-1). */
+  stepsBySequences: number[];
   promptTokens: number;
   cachedTokens: number;
   generatedTokens: number;
+  /** Tokens that were guessed ahead, and those of them that were right. */
+  draftedTokens: number;
+  acceptedTokens: number;
   /** Steps that decoded two or more sequences, and most sequences in one step. */
   sharedSteps: number;
   peakSequences: number;
   /** Requests whose cells were taken back and that were computed again. */
   preemptions: number;
+  /** Requests that gave their place to others while their reader was behind, or to ones of higher priority. */
+  parkings: number;
+  /** Times that a request paused for its reader. */
+  pauses: number;
   /** Kept sequences whose cells were freed for others. */
   evictions: number;
   /** Milliseconds in llama_decode, in sampling, in the whole loop while it had work. */

@@ -1,6 +1,12 @@
 import { AbortError, EngineClosedError, fromNative, InternalError, type TokenloopError } from "./errors.js";
 import type { EventRouter, RequestSink } from "./events.js";
-import type { NativeEngine, NativeFinishReason, NativeRequest, NativeResult } from "./native.js";
+import {
+  type NativeEngine,
+  type NativeFinishReason,
+  type NativeRequest,
+  type NativeResult,
+  recordWeight,
+} from "./native.js";
 import type { ChunkBuilder } from "./openai/chunks.js";
 import type { ChatCompletionChunk, TokenLogprob } from "./openai/types.js";
 import { DeliveryQueue } from "./queue.js";
@@ -23,7 +29,13 @@ type Stop = { kind: "abort"; reason: unknown } | { kind: "leave" } | { kind: "cl
 export class Run implements RequestSink {
   readonly #native: NativeEngine;
   readonly #chunks: ChunkBuilder;
-  readonly #queue = new DeliveryQueue<ChatCompletionChunk>();
+  readonly #queue = new DeliveryQueue<ChatCompletionChunk>((weight) => this.#took(weight));
+  /** Weight of records that have come and of which nothing is in the queue yet. */
+  #unqueued = 0;
+  /** Weight that the consumer has taken and the addon does not know of. */
+  #untold = 0;
+  /** Weight from which on the addon is told: a part of what it lets wait, so that it is never far behind. */
+  readonly #tellAt: number;
   readonly #signals: AbortSignal[];
   readonly #whenEnded: (() => void)[] = [];
   #id = 0;
@@ -55,11 +67,13 @@ export class Run implements RequestSink {
     router: EventRouter,
     request: NativeRequest,
     chunks: ChunkBuilder,
+    streamBufferBytes: number,
     signal: AbortSignal | undefined,
   ) {
     if (signal?.aborted) throw new AbortError(signal.reason);
     this.#native = native;
     this.#chunks = chunks;
+    this.#tellAt = streamBufferBytes / 4;
     this.#signals = signal === undefined ? [this.controller.signal] : [this.controller.signal, signal];
     try {
       this.#id = native.submit(request);
@@ -107,13 +121,20 @@ export class Run implements RequestSink {
   }
 
   delta(choice: number, text: string): void {
-    if (this.#discards() || text === "") return;
+    if (this.#discards()) return;
+    this.#unqueued += recordWeight(text.length);
+    if (text === "") {
+      this.#took(this.#unqueued);
+      this.#unqueued = 0;
+      return;
+    }
     this.#announce(choice);
-    this.#queue.push(this.#chunks.content(choice, text, this.#takeLogprobs(choice)));
+    this.#push(this.#chunks.content(choice, text, this.#takeLogprobs(choice)));
   }
 
-  logprobs(choice: number, entry: TokenLogprob): void {
+  logprobs(choice: number, entry: TokenLogprob, units: number): void {
     if (this.#discards()) return;
+    this.#unqueued += recordWeight(units);
     const entries = this.#logprobs.get(choice);
     if (entries === undefined) this.#logprobs.set(choice, [entry]);
     else entries.push(entry);
@@ -124,7 +145,7 @@ export class Run implements RequestSink {
       this.#failure ??= new InternalError("The engine cancelled the request.", "cancelled");
     } else if (!this.#discards() && reason !== "cancelled") {
       this.#announce(choice);
-      this.#queue.push(this.#chunks.finish(choice, reason, result, this.#takeLogprobs(choice)));
+      this.#push(this.#chunks.finish(choice, reason, result, this.#takeLogprobs(choice)));
       this.#results.push(result);
     } else {
       this.#cutShort = true;
@@ -137,6 +158,21 @@ export class Run implements RequestSink {
     if (this.#failure === undefined && this.#open > 1 && this.#stop === undefined) this.#cancel();
     this.#failure ??= error;
     this.#close();
+  }
+
+  /** A chunk, with the weight of everything that it may have been made of. */
+  #push(chunk: ChatCompletionChunk): void {
+    const weight = this.#unqueued;
+    this.#unqueued = 0;
+    this.#queue.push(chunk, weight);
+  }
+
+  #took(weight: number): void {
+    if (this.#ended) return;
+    this.#untold += weight;
+    if (this.#untold < this.#tellAt) return;
+    this.#native.take(this.#id, this.#untold);
+    this.#untold = 0;
   }
 
   #takeLogprobs(choice: number): TokenLogprob[] | undefined {

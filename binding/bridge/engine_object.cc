@@ -149,6 +149,14 @@ Napi::Value Cancel(const Handle& handle, const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value Take(const Handle& handle, const Napi::CallbackInfo& info) {
+  if (info[0].IsNumber() && info[1].IsNumber()) {
+    const double weight = info[1].As<Napi::Number>().DoubleValue();
+    if (weight > 0) handle->engine->Take(info[0].As<Napi::Number>().Uint32Value(), static_cast<uint64_t>(weight));
+  }
+  return info.Env().Undefined();
+}
+
 Napi::Value ReadStats(const Handle& handle, const Napi::CallbackInfo& info) {
   const Stats stats = handle->engine->stats();
   Napi::Object object = Napi::Object::New(info.Env());
@@ -156,20 +164,33 @@ Napi::Value ReadStats(const Handle& handle, const Napi::CallbackInfo& info) {
   set("queued", stats.queued);
   set("prefilling", stats.prefilling);
   set("decoding", stats.decoding);
+  set("paused", stats.paused);
   set("finished", stats.finished);
-  set("cancelled", stats.cancelled);
+  set("cancelledQueued", stats.cancelled_queued);
+  set("cancelledPrefilling", stats.cancelled_prefilling);
+  set("cancelledDecoding", stats.cancelled_decoding);
+  set("cancelled", stats.cancelled_queued + stats.cancelled_prefilling + stats.cancelled_decoding);
   set("failed", stats.failed);
+  set("timedOut", stats.timed_out);
+  set("stalled", stats.stalled);
   set("sequences", stats.sequences);
   set("cellsUsed", stats.cells_used);
   set("cellsCached", stats.cells_cached);
   set("cells", stats.cells);
   set("steps", stats.steps);
+  Napi::Array occupancy = Napi::Array::New(info.Env());
+  for (uint32_t i = 0; i < stats.occupancy.size(); ++i) occupancy.Set(i, static_cast<double>(stats.occupancy[i]));
+  object.Set("stepsBySequences", occupancy);
   set("promptTokens", stats.prompt_tokens);
   set("cachedTokens", stats.cached_tokens);
   set("generatedTokens", stats.generated_tokens);
+  set("draftedTokens", stats.drafted_tokens);
+  set("acceptedTokens", stats.accepted_tokens);
   set("sharedSteps", stats.shared_steps);
   set("peakSequences", stats.peak_sequences);
   set("preemptions", stats.preemptions);
+  set("parkings", stats.parkings);
+  set("pauses", stats.pauses);
   set("evictions", stats.evictions);
   set("decodeMs", stats.decode_ms);
   set("sampleMs", stats.sample_ms);
@@ -295,6 +316,7 @@ Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engi
   };
   method("submit", Submit);
   method("cancel", Cancel);
+  method("take", Take);
   method("stats", ReadStats);
   method("tokenize", Tokenize);
   method("applyTemplate", ApplyTemplate);

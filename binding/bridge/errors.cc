@@ -8,6 +8,7 @@ Napi::Error ToError(Napi::Env env, const Failure& failure) {
   object.Set("code", Napi::String::New(env, failure.code));
   object.Set("status", Napi::Number::New(env, failure.status));
   object.Set("param", failure.param.empty() ? env.Null() : Napi::String::New(env, failure.param).As<Napi::Value>());
+  if (failure.retry_after_ms > 0) object.Set("retry_after_ms", Napi::Number::New(env, failure.retry_after_ms));
   return error;
 }
 

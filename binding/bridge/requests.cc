@@ -29,6 +29,11 @@ Result<EngineConfig> ReadLoadOptions(const Napi::Value& value) {
   config.queue_size = static_cast<uint32_t>(fields.Integer("queueSize", 0, 1000000));
   config.step_target_ms = fields.Number("stepTargetMs", 0.001, 60000);
   config.prefix_cache = fields.Boolean("prefixCache");
+  const int64_t sampling_threads = fields.Integer("samplingThreads", -1, 64);
+  if (sampling_threads >= 0) config.sampling_threads = static_cast<uint32_t>(sampling_threads);
+  config.stream_buffer = static_cast<uint32_t>(fields.Integer("streamBufferBytes", 4096, 1 << 30));
+  config.stall_timeout_ms = static_cast<uint32_t>(fields.Integer("stallTimeoutMs", 0, kInt32Max));
+  config.draft_tokens = static_cast<uint32_t>(fields.Integer("draftTokens", 0, 64));
   config.mmap = fields.Boolean("mmap");
   config.mlock = fields.Boolean("mlock");
   const std::string flash_attention = fields.String("flashAttention");
@@ -59,6 +64,9 @@ Result<RequestSpec> ReadRequest(const Napi::Value& value) {
   spec.n = static_cast<uint32_t>(fields.Integer("n", 1, 128));
   spec.cache_prompt = fields.Boolean("cachePrompt");
   spec.cache_key = fields.String("cacheKey");
+  spec.priority = static_cast<int32_t>(fields.Integer("priority", -kInt32Max, kInt32Max));
+  spec.timeout_ms = static_cast<uint32_t>(fields.Integer("timeoutMs", 0, kInt32Max));
+  spec.predict_ms = static_cast<uint32_t>(fields.Integer("predictMs", 0, kInt32Max));
   Fields sampling(fields.Object("sampling"));
   SamplingParams& params = spec.sampling;
   params.temperature = static_cast<float>(sampling.Number("temperature", 0, kFloatMax));

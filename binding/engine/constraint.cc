@@ -57,17 +57,24 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::Compile(const std::
   return std::shared_ptr<const CompiledGrammar>(std::move(compiled));
 }
 
-std::optional<Failure> Constraint::Mask(const float* logits, std::vector<float>& masked) {
-  const grammar::Vocabulary& trie = *compiled_->vocabulary->trie;
-  bits_.assign(trie.words(), 0);
-  if (!compiled_->masker->Compute(state_, bits_)) {
-    return Failure{"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."};
-  }
+void Constraint::Prepare() {
+  if (prepared_) return;
+  bits_.assign(compiled_->vocabulary->trie->words(), 0);
+  too_ambiguous_ = !compiled_->masker->Compute(state_, bits_);
   if (state_.CanEnd()) {
     for (const llama_token token : compiled_->vocabulary->end_tokens) {
       bits_[static_cast<size_t>(token) / 64] |= uint64_t{1} << (static_cast<size_t>(token) % 64);
     }
   }
+  prepared_ = true;
+}
+
+std::optional<Failure> Constraint::Mask(const float* logits, std::vector<float>& masked) {
+  Prepare();
+  if (too_ambiguous_) {
+    return Failure{"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."};
+  }
+  const grammar::Vocabulary& trie = *compiled_->vocabulary->trie;
   constexpr float kBanned = -std::numeric_limits<float>::infinity();
   masked.resize(trie.size());
   bool any = false;
@@ -90,6 +97,7 @@ std::optional<Failure> Constraint::Mask(const float* logits, std::vector<float>&
 }
 
 bool Constraint::Accept(llama_token token, const std::string& bytes) {
+  prepared_ = false;
   return state_.AcceptToken(static_cast<uint32_t>(token), bytes);
 }
 

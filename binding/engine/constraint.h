@@ -48,12 +48,14 @@ class GrammarCache {
   std::list<Entry> entries_;  // most recently used first
 };
 
-// How far one answer has come in its grammar. Loop thread.
+// How far one answer has come in its grammar. Used by one thread at a time: the loop's, or a helper of its sampling.
 class Constraint {
  public:
   explicit Constraint(std::shared_ptr<const CompiledGrammar> compiled)
       : compiled_(std::move(compiled)), state_(compiled_->grammar->Start()) {}
 
+  // Computes the mask for the next token; without effect when that is done. Mask() does it where nobody did before.
+  void Prepare();
   // Fills `masked` with the logits, -infinity where the grammar does not allow the token; tokens that end generation
   // are allowed exactly where the grammar may end. Fails with code "grammar_dead_end" when no token is left, and with
   // "grammar_too_ambiguous" when the grammar cannot be followed in bounded time (both 400, param "grammar").
@@ -67,6 +69,8 @@ class Constraint {
   const std::shared_ptr<const CompiledGrammar> compiled_;
   grammar::GrammarState state_;
   std::vector<uint64_t> bits_;
+  bool prepared_ = false;
+  bool too_ambiguous_ = false;
 };
 
 }  // namespace tokenloop

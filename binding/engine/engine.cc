@@ -12,12 +12,7 @@ Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::sh
       sink_(std::move(sink)),
       info_(model_->info()),
       most_live_(config.queue_size + model_->info().parallel),
-      loop_(*model_, config, *sink_, [this](uint32_t id) {
-        const std::lock_guard lock(mutex_);
-        const auto found = live_.find(id);
-        --live_answers_;
-        if (--found->second.answers == 0) live_.erase(found);
-      }) {
+      loop_(*model_, config, *sink_, [this](uint32_t id) { AnswerFinished(id); }) {
   grammars_.emplace(*model_);
   ListStoppable(this);
   static std::once_flag after_first_load;
@@ -41,18 +36,19 @@ Result<uint32_t> Engine::Submit(RequestSpec request_spec) {
     if (closed_) return Failure{"engine_closed", 503, "", "The engine is closed."};
     if (live_answers_ + spec->n > most_live_) {
       return Failure{"queue_full", 429, "",
-                     "The queue is full: " + std::to_string(live_answers_) + " answers are waiting or running."};
+                     "The queue is full: " + std::to_string(live_answers_) + " answers are waiting or running.",
+                     RetryAfter()};
     }
     do {
       last_id_ = last_id_ == std::numeric_limits<int32_t>::max() ? 1 : last_id_ + 1;
     } while (live_.contains(last_id_));
     id = last_id_;
-    const auto cancellation = std::make_shared<std::atomic<bool>>(false);
-    live_[id] = {cancellation, spec->n};
+    const auto control = std::make_shared<RequestControl>();
+    live_[id] = {control, spec->n};
     live_answers_ += spec->n;
     std::vector<std::shared_ptr<Request>> answers;
     for (uint32_t choice = 0; choice < spec->n; ++choice) {
-      answers.push_back(std::make_shared<Request>(id, choice, spec, cancellation));
+      answers.push_back(std::make_shared<Request>(id, choice, spec, control));
       loop_.Submit(answers.back());
     }
     jobs_.push_back([this, answers = std::move(answers)](const Model* model) {
@@ -63,14 +59,44 @@ Result<uint32_t> Engine::Submit(RequestSpec request_spec) {
   return id;
 }
 
-void Engine::Cancel(uint32_t id) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = live_.find(id);
-    if (found == live_.end()) return;
-    *found->second.cancellation = true;
+void Engine::AnswerFinished(uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  if (last_finish_ != Clock::time_point{}) {
+    // A pause without requests says nothing about how long a full queue takes.
+    const double ms = std::min(std::chrono::duration<double, std::milli>(now - last_finish_).count(), 60000.0);
+    finish_interval_ms_ = finish_interval_ms_ == 0 ? ms : 0.8 * finish_interval_ms_ + 0.2 * ms;
   }
+  last_finish_ = now;
+  const auto found = live_.find(id);
+  --live_answers_;
+  if (--found->second.answers == 0) live_.erase(found);
+}
+
+// A place is free when the next answer is done. Milliseconds, under mutex_.
+uint32_t Engine::RetryAfter() const {
+  if (finish_interval_ms_ == 0) return 1000;
+  return static_cast<uint32_t>(std::clamp(finish_interval_ms_, 10.0, 60000.0));
+}
+
+std::shared_ptr<RequestControl> Engine::Find(uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second.control;
+}
+
+void Engine::Cancel(uint32_t id) {
+  const auto control = Find(id);
+  if (!control) return;
+  control->cancelled = true;
   loop_.Wake();
+}
+
+void Engine::Take(uint32_t id, uint64_t weight) {
+  const auto control = Find(id);
+  if (!control) return;
+  control->taken += weight;
+  if (control->awaited) loop_.Wake();
 }
 
 bool Engine::Post(Job job) {

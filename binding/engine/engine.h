@@ -36,6 +36,8 @@ class Engine : public Stoppable {
   Result<uint32_t> Submit(RequestSpec spec);
   // By admission id, in any state; unknown ids are ignored.
   void Cancel(uint32_t id);
+  // The reader of a request took records of this weight (request.h). By admission id; unknown ids are ignored.
+  void Take(uint32_t id, uint64_t weight);
   // False when the engine is closed; then `job` was not taken.
   bool Post(Job job);
   Stats stats() const { return loop_.Snapshot(); }
@@ -46,6 +48,9 @@ class Engine : public Stoppable {
   void StopAndJoin() override;
 
  private:
+  void AnswerFinished(uint32_t id);
+  uint32_t RetryAfter() const;
+  std::shared_ptr<RequestControl> Find(uint32_t id);
   void RunPromptThread();
   void PrepareAll(const std::vector<std::shared_ptr<Request>>& answers);
   PreparedPrompt Prepare(const RequestSpec& spec);
@@ -63,12 +68,14 @@ class Engine : public Stoppable {
   std::condition_variable wake_;
   std::deque<Job> jobs_;
   struct Live {
-    std::shared_ptr<std::atomic<bool>> cancellation;
+    std::shared_ptr<RequestControl> control;
     uint32_t answers;  // that have not had their last event
   };
   std::unordered_map<uint32_t, Live> live_;  // by admission id
   size_t live_answers_ = 0;
   uint32_t last_id_ = 0;
+  Clock::time_point last_finish_{};
+  double finish_interval_ms_ = 0;  // recent mean, while the queue was busy; 0: none yet
   bool closed_ = false;
 
   std::mutex join_mutex_;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <exception>
 #include <span>
+#include <thread>
 
 #include "engine/result_json.h"
+#include "text/utf8.h"
 
 namespace tokenloop {
 namespace {
-
-double Milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
 // Cells kept free per running answer when a new request is admitted: without them a full cache would preempt the
 // newcomer a few tokens later.
@@ -19,35 +19,37 @@ constexpr uint32_t kAdmissionReserve = 32;
 constexpr uint32_t kShortestReuse = 32;
 // How many waiting requests are looked at in one turn for one that need not wait for another's prefix.
 constexpr size_t kLookAhead = 32;
-// A prompt that is alone may take so many times the budget: nobody waits for its step but newcomers and its own cancel.
-constexpr uint32_t kAloneFactor = 4;
+
+constexpr uint32_t kMostHelpers = 7;
+
+double Milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+// Threads that would only take time from the decode's are of no help.
+uint32_t SamplingHelpers(const EngineConfig& config, const ModelInfo& info) {
+  if (config.sampling_threads) return *config.sampling_threads;
+  const uint32_t cores = std::thread::hardware_concurrency();
+  return std::min({cores > info.threads ? cores - info.threads : 0, kMostHelpers, info.parallel - 1});
+}
 
 }  // namespace
 
-TokenLoop::TokenLoop(Model& model, const EngineConfig& config, EventSink& sink,
+TokenLoop::TokenLoop(Decoder& decoder, const EngineConfig& config, EventSink& sink,
                      std::function<void(uint32_t)> on_finished)
-    : model_(model),
-      context_(model.context()),
-      memory_(llama_get_memory(model.context())),
+    : decoder_(decoder),
       sink_(sink),
       on_finished_(std::move(on_finished)),
-      cells_(model.info().context_size),
-      parallel_(model.info().parallel),
-      batch_size_(model.info().batch_size),
-      micro_batch_size_(model.info().micro_batch_size),
-      keeps_(model.info().sequences > model.info().parallel),
+      config_(config),
+      parallel_(decoder.info().parallel),
+      batch_size_(decoder.info().batch_size),
+      micro_batch_size_(decoder.info().micro_batch_size),
+      cells_(decoder, decoder.info().context_size, decoder.info().sequences,
+             decoder.info().sequences > decoder.info().parallel),
       budget_(config.step_target_ms),
-      batch_tokens_(batch_size_),
-      batch_positions_(batch_size_),
-      batch_sequence_counts_(batch_size_, 1),
-      batch_sequences_(batch_size_),
-      batch_sequence_pointers_(batch_size_),
-      batch_outputs_(batch_size_) {
-  for (uint32_t i = 0; i < batch_size_; ++i) batch_sequence_pointers_[i] = &batch_sequences_[i];
-  for (uint32_t i = model.info().sequences; i > 0; --i) free_sequences_.push_back(static_cast<llama_seq_id>(i - 1));
-  stats_.cells = cells_;
-  published_.cells = cells_;
-  llama_set_abort_callback(context_, ShouldAbort, this);
+      sampling_(decoder, SamplingHelpers(config, decoder.info())),
+      batch_(batch_size_) {
+  stats_.cells = cells_.total();
+  published_.cells = cells_.total();
+  decoder_.SetAbortCallback(ShouldAbort, this);
 }
 
 void TokenLoop::Submit(std::shared_ptr<Request> request) {
@@ -78,11 +80,12 @@ void TokenLoop::Run() {
   while (TakeInbox()) {
     const auto started = Clock::now();
     try {
-      RemoveCancelled();
+      RemoveEnded();
       Admit();
-      if (!running_.empty()) Step();
+      if (CanStep()) Step();
     } catch (const std::exception& error) {
       // Out of memory, most likely. Whoever was in the step is lost; the engine is not.
+      sampling_.FinishMasks();
       for (const auto& request : running_) Fail(*request, {"internal_error", 500, "", error.what()});
     }
     Forget();
@@ -90,10 +93,9 @@ void TokenLoop::Run() {
     UpdateStats();
     PublishEvents();
   }
-  for (auto* list : {&preparing_, &running_}) {
+  for (const auto* list : {&preparing_, &running_, &waiting_, &paused_}) {
     for (const auto& request : *list) Finish(*request, FinishReason::kCancelled);
   }
-  for (const auto& request : waiting_) Finish(*request, FinishReason::kCancelled);
   Forget();
   UpdateStats();
   PublishEvents();
@@ -103,12 +105,25 @@ bool TokenLoop::TakeInbox() {
   std::vector<Arrival> arrivals;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stopping_ || woken_ || !inbox_.empty() || !running_.empty() || !waiting_.empty(); });
+    const auto ready = [&] { return stopping_ || woken_ || !inbox_.empty(); };
+    if (!HasWork()) {
+      if (next_timer_) {
+        wake_.wait_until(lock, *next_timer_, ready);
+      } else {
+        wake_.wait(lock, ready);
+      }
+    }
     woken_ = false;
     arrivals.swap(inbox_);
   }
   for (Arrival& arrival : arrivals) Absorb(std::move(arrival));
   return !stopping_;
+}
+
+bool TokenLoop::HasWork() const { return CanStep() || (!waiting_.empty() && !blocked_); }
+
+bool TokenLoop::CanStep() const {
+  return std::any_of(running_.begin(), running_.end(), [](const auto& request) { return !request->paused; });
 }
 
 void TokenLoop::Absorb(Arrival arrival) {
@@ -125,9 +140,9 @@ void TokenLoop::Absorb(Arrival arrival) {
     return;
   }
   const auto size = static_cast<uint32_t>(prompt.tokens.size());
-  if (size > cells_) {
+  if (size > cells_.total()) {
     Fail(request, {"context_length_exceeded", 400, "messages",
-                   "This engine's context size is " + std::to_string(cells_) + " tokens, but the prompt has " +
+                   "This engine's context size is " + std::to_string(cells_.total()) + " tokens, but the prompt has " +
                        std::to_string(size) + " tokens."});
     return;
   }
@@ -135,35 +150,104 @@ void TokenLoop::Absorb(Arrival arrival) {
   request.prompt_size = size;
   request.sampler = std::move(prompt.sampler);
   if (prompt.grammar) request.constraint.emplace(std::move(prompt.grammar));
+  if (config_.draft_tokens > 0 && decoder_.info().divisible) {
+    request.drafter.emplace(config_.draft_tokens);
+  }
   request.stops = std::move(prompt.stops);
-  request.output.emplace(request.stops);
-  request.state = RequestState::kWaiting;
-  events_.push_back({request.id, request.choice, EventKind::kPrompt, static_cast<int32_t>(size), {}});
-  waiting_.push_back(std::move(arrival.request));
+  request.text.emplace(request.stops);
+  request.arrival = next_arrival_++;
+  Publish(request, EventKind::kPrompt, static_cast<int32_t>(size), {});
+  Wait(std::move(arrival.request));
 }
 
-void TokenLoop::RemoveCancelled() {
-  const auto remove = [&](const std::shared_ptr<Request>& request) {
-    if (request->cancelled()) Finish(*request, FinishReason::kCancelled);
-  };
-  std::for_each(preparing_.begin(), preparing_.end(), remove);
-  std::for_each(waiting_.begin(), waiting_.end(), remove);
-  std::for_each(running_.begin(), running_.end(), remove);
+void TokenLoop::Wait(std::shared_ptr<Request> request) {
+  request->state = RequestState::kWaiting;
+  const auto place =
+      std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& other) { return request->before(*other); });
+  waiting_.insert(place, std::move(request));
+}
+
+// Cancelled ones, those whose time is up, and those that nobody reads. Sets the next timer.
+void TokenLoop::RemoveEnded() {
+  next_timer_.reset();
+  const auto now = Clock::now();
+  const auto at = [&](Clock::time_point time) { next_timer_ = next_timer_ ? std::min(*next_timer_, time) : time; };
+  for (const auto* list : {&preparing_, &waiting_, &running_, &paused_}) {
+    for (const auto& each : *list) {
+      Request& request = *each;
+      if (request.cancelled()) {
+        Finish(request, FinishReason::kCancelled);
+        continue;
+      }
+      if (request.spec->timeout_ms > 0) {
+        const auto deadline = request.submitted + std::chrono::milliseconds(request.spec->timeout_ms);
+        if (now >= deadline) {
+          ++stats_.timed_out;
+          Fail(request, {"request_timeout", 408, "timeout_ms",
+                         "The request was not done after " + std::to_string(request.spec->timeout_ms) + " ms."});
+          continue;
+        }
+        at(deadline);
+      }
+      LookAfterReader(request);
+      if (!request.paused || config_.stall_timeout_ms == 0) continue;
+      const auto patience = request.paused_since + std::chrono::milliseconds(config_.stall_timeout_ms);
+      if (now < patience) {
+        at(patience);
+        continue;
+      }
+      ++stats_.stalled;
+      Fail(request, {"stream_stalled", 408, "",
+                     "Nobody read the stream for " + std::to_string(config_.stall_timeout_ms) + " ms."});
+    }
+  }
   Forget();
 }
 
-// First come, first served: a large request is not overtaken, so it cannot starve. Only one that waits for a prefix
-// that another request is about to compute lets others pass; it will have less to do than they.
+// Pauses an answer whose reader is behind by the stream buffer, and lets it go on when half of that is read.
+void TokenLoop::LookAfterReader(Request& request) {
+  const bool behind = ReaderIsBehind(request);
+  if (behind == request.paused) {
+    const uint64_t taken = request.control->taken;
+    if (behind && taken != request.taken_seen) {
+      request.taken_seen = taken;
+      request.paused_since = Clock::now();
+    }
+    return;
+  }
+  request.paused = behind;
+  if (!behind) return;
+  ++stats_.pauses;
+  request.taken_seen = request.control->taken;
+  request.paused_since = Clock::now();
+  // From now on the reader wakes the loop. What it took just before must be seen here.
+  request.control->awaited = true;
+  if (!ReaderIsBehind(request)) request.paused = false;
+}
+
+bool TokenLoop::ReaderIsBehind(const Request& request) const {
+  const uint64_t unread = request.control->published - request.control->taken;
+  return unread > (request.paused ? config_.stream_buffer / 2 : config_.stream_buffer);
+}
+
+// In the order of service: a large request is not overtaken, so it cannot starve. Only one that waits for a prefix that
+// another request is about to compute lets others pass; it will have less to do than they.
 void TokenLoop::Admit() {
-  if (crowded_ && !running_.empty()) return;
+  blocked_ = false;
+  if (crowded_ && CanStep()) return;
   size_t passed = 0;
-  while (passed < std::min(waiting_.size(), kLookAhead) && running_.size() < parallel_) {
+  while (passed < std::min(waiting_.size(), kLookAhead)) {
     Request& request = *waiting_[passed];
+    if (request.paused) {
+      ++passed;
+      continue;
+    }
+    if (running_.size() >= parallel_ && !MakeWayFor(request)) break;
     const auto size = static_cast<uint32_t>(request.tokens.size());
     PrefixTree::Match match;
-    if (keeps_ && request.spec->cache_prompt) {
+    if (cells_.keeps() && request.spec->cache_prompt) {
       // At least one token must be decoded: its logits are wanted.
-      match = tree_.Find(request.spec->cache_key, std::span(request.tokens).first(size - 1));
+      match = cells_.Find(request.spec->cache_key, std::span(request.tokens).first(size - 1));
       if (match.length < kShortestReuse) match = {};
       if (AwaitsPrefix(request, match.length)) {
         ++passed;
@@ -171,26 +255,26 @@ void TokenLoop::Admit() {
       }
     }
     if (!running_.empty()) {
-      uint64_t committed = tree_.active_cells() + (size - match.length);
-      if (match.length > 0) committed += tree_.IdleCells(match.source, match.length);
+      uint64_t committed = cells_.active() + (size - match.length) + cells_.IdleCells(match);
       for (const auto& other : running_) committed += other->pending() + kAdmissionReserve;
-      if (committed > cells_) return;
+      if (committed > cells_.total()) {
+        if (MakeWayFor(request)) continue;
+        break;
+      }
     }
-    if (free_sequences_.empty() && !EvictOldest(match.source)) {
-      // The only sequence left to evict is the one to copy from.
-      if (!EvictOldest()) return;
-      match = {};
-    }
-    Start(request, match);
+    const auto opened = cells_.Open(request.spec->cache_key, match);
+    if (!opened) break;
+    Start(request, *opened);
     running_.push_back(std::move(waiting_[passed]));
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(passed));
   }
+  blocked_ = true;  // whoever still waits does so for a change: of the running ones, or of a reader
 }
 
 // Whether a running request is about to compute a longer prefix of this prompt than the cache has now.
 bool TokenLoop::AwaitsPrefix(const Request& request, uint32_t available) const {
   return std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
-    if (other->state != RequestState::kPrefilling || !other->spec->cache_prompt) return false;
+    if (other->state != RequestState::kPrefilling || other->paused || !other->spec->cache_prompt) return false;
     if (other->spec->cache_key != request.spec->cache_key) return false;
     const auto end =
         std::mismatch(request.tokens.begin(), request.tokens.end() - 1, other->tokens.begin(), other->tokens.end());
@@ -199,320 +283,134 @@ bool TokenLoop::AwaitsPrefix(const Request& request, uint32_t available) const {
   });
 }
 
-void TokenLoop::Start(Request& request, const PrefixTree::Match& match) {
-  request.sequence = free_sequences_.back();
-  free_sequences_.pop_back();
-  if (match.length == 0) {
-    tree_.Add(request.sequence, request.spec->cache_key);
-  } else {
-    llama_memory_seq_cp(memory_, match.source, request.sequence, 0, static_cast<llama_pos>(match.length));
-    tree_.AddShared(request.sequence, match.source, match.length);
-    const auto kept = std::find(kept_.begin(), kept_.end(), match.source);
-    if (kept != kept_.end()) {
-      kept_.erase(kept);
-      // One that holds nothing beyond the shared part is of no more use; any other was used just now.
-      if (tree_.Length(match.source) == match.length) {
-        FreeSequence(match.source);
-      } else {
-        kept_.push_back(match.source);
-      }
-    }
-  }
-  request.cached = match.length;
-  request.state = RequestState::kPrefilling;
-  if (request.admitted == 0) {
-    request.admitted = next_admission_++;
-    request.reused = match.length;
-    stats_.cached_tokens += match.length;
-    request.first_decode = Clock::now();
-  }
-}
-
-// The request's cells reach up to `cached` tokens now.
-void TokenLoop::Advance(Request& request, uint32_t cached) {
-  if (cached <= request.cached) return;
-  tree_.Append(request.sequence, std::span(request.tokens).subspan(request.cached, cached - request.cached));
-  request.cached = cached;
-}
-
-void TokenLoop::FreeSequence(llama_seq_id sequence) {
-  llama_memory_seq_rm(memory_, sequence, -1, -1);
-  tree_.Remove(sequence);
-  free_sequences_.push_back(sequence);
-}
-
-bool TokenLoop::EvictOldest(llama_seq_id except) {
-  const auto oldest = std::find_if(kept_.begin(), kept_.end(), [&](llama_seq_id kept) { return kept != except; });
-  if (oldest == kept_.end()) return false;
-  FreeSequence(*oldest);
-  kept_.erase(oldest);
-  ++stats_.evictions;
+// Parks a running request for one that is to be served before it: a paused one, or else the last of lower priority.
+bool TokenLoop::MakeWayFor(const Request& next) {
+  const auto last = std::max_element(running_.begin(), running_.end(), [](const auto& a, const auto& b) {
+    return a->paused != b->paused ? b->paused : a->before(*b);
+  });
+  if (last == running_.end()) return false;
+  if (!(*last)->paused && (*last)->spec->priority <= next.spec->priority) return false;
+  Park(**last);
   return true;
 }
 
-void TokenLoop::EvictFor(uint32_t cells) {
-  while (cells_ - tree_.cells() < cells && EvictOldest()) {
-  }
+void TokenLoop::Start(Request& request, const Cells::Opened& opened) {
+  request.sequence = opened.sequence;
+  request.cached = opened.cached;
+  request.state = RequestState::kPrefilling;
+  if (request.started) return;
+  request.started = true;
+  request.reused = opened.cached;
+  stats_.cached_tokens += opened.cached;
+  request.first_decode = Clock::now();
 }
 
-void TokenLoop::Step() {
-  std::vector<SequenceView> views;
-  views.reserve(running_.size());
-  uint32_t decoding = 0;
-  for (const auto& request : running_) {
-    const bool decodes = request->state == RequestState::kDecoding;
-    decoding += decodes ? 1 : 0;
-    views.push_back({request->pending(), tree_.OwnCells(request->sequence), decodes, request->admitted});
-  }
-  // Kept cells count as free: they are taken back below, as many as the plan needs.
-  const uint32_t budget = budget_.Tokens(decoding);
-  const StepPlan plan = PlanStep(
-      views, {batch_size_, budget, std::max(micro_batch_size_, kAloneFactor * budget), cells_ - tree_.active_cells()});
-
-  for (const size_t index : plan.preempted) Preempt(*running_[index]);
-  if (plan.shares.empty()) {
-    // Alone, and the cache is full. What was preempted for it may have freed more than the plan could know: then once
-    // more.
-    if (plan.preempted.empty()) Finish(*running_.front(), FinishReason::kLength);
-    return;
-  }
-  uint32_t planned = 0;
-  for (const StepPlan::Share& share : plan.shares) planned += share.tokens;
-  EvictFor(planned);
-
-  entries_ = FillBatch(plan);
-  const auto started = Clock::now();
-  const int32_t status = Decode();
-  const auto decoded = Clock::now();
-  ++stats_.steps;
-  stats_.decode_ms += Milliseconds(decoded - started);
-
-  if (status == 0) {
-    crowded_ = false;
-    uint32_t tokens = 0;
-    uint32_t answering = 0;
-    for (const BatchEntry& entry : entries_) {
-      tokens += entry.tokens;
-      Advance(*entry.request, entry.request->cached + entry.tokens);
-      if (entry.request->state == RequestState::kPrefilling) stats_.prompt_tokens += entry.tokens;
-      answering += entry.request->state == RequestState::kDecoding ? 1 : 0;
-    }
-    if (tokens > answering) budget_.Observe(tokens, Milliseconds(decoded - started));
-    if (entries_.size() > 1) ++stats_.shared_steps;
-    stats_.peak_sequences = std::max(stats_.peak_sequences, static_cast<uint32_t>(entries_.size()));
-    SampleOutputs(entries_);
-    stats_.sample_ms += Milliseconds(Clock::now() - decoded);
-    return;
-  }
-
-  Resynchronise(entries_);
-  if (status == 2) return;  // aborted: those cancelled leave before the next step
-  if (status == 1) {
-    // No room although the count said so (a cache with a layout of its own): make room and try again. Nobody is let in
-    // until a step has succeeded.
-    crowded_ = true;
-    if (EvictOldest()) return;
-    const auto youngest = std::max_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
-      return a.request->admitted < b.request->admitted;
-    });
-    if (entries_.size() > 1) {
-      Preempt(*youngest->request);
-    } else {
-      Finish(*youngest->request, FinishReason::kLength);
-    }
-    return;
-  }
-  for (const BatchEntry& entry : entries_) {
-    Fail(*entry.request, {"decode_failed", 500, "", "llama_decode failed with status " + std::to_string(status) + "."});
-  }
+// It goes on later, from its own cells if nobody needed them meanwhile.
+void TokenLoop::Park(Request& request) {
+  ++stats_.parkings;
+  LeaveSequence(request, true);
 }
 
-std::vector<TokenLoop::BatchEntry> TokenLoop::FillBatch(const StepPlan& plan) {
-  std::vector<BatchEntry> entries;
-  entries.reserve(plan.shares.size());
-  size_t at = 0;
-  for (const StepPlan::Share& share : plan.shares) {
-    Request& request = *running_[share.index];
-    const bool last = share.tokens == request.pending();
-    for (uint32_t i = 0; i < share.tokens; ++i, ++at) {
-      batch_tokens_[at] = request.tokens[request.cached + i];
-      batch_positions_[at] = static_cast<llama_pos>(request.cached + i);
-      batch_sequences_[at] = request.sequence;
-      batch_outputs_[at] = last && i + 1 == share.tokens ? 1 : 0;
-    }
-    entries.push_back({&request, share.tokens, last ? static_cast<int32_t>(at) - 1 : -1});
-  }
-  return entries;
-}
-
-int32_t TokenLoop::Decode() {
-  int32_t n_tokens = 0;
-  for (const BatchEntry& entry : entries_) n_tokens += static_cast<int32_t>(entry.tokens);
-  const llama_batch batch = {n_tokens,
-                             batch_tokens_.data(),
-                             nullptr,
-                             batch_positions_.data(),
-                             batch_sequence_counts_.data(),
-                             batch_sequence_pointers_.data(),
-                             batch_outputs_.data()};
-  try {
-    const int32_t status = llama_decode(context_, batch);
-    if (status == 0) llama_synchronize(context_);
-    return status;
-  } catch (const std::exception&) {
-    return -3;
-  }
-}
-
-// After an aborted or failed decode: earlier parts of the batch may be in the cache, the rest is not.
-void TokenLoop::Resynchronise(const std::vector<BatchEntry>& entries) {
-  for (const BatchEntry& entry : entries) {
-    const llama_pos last = llama_memory_seq_pos_max(memory_, entry.request->sequence);
-    Advance(*entry.request, static_cast<uint32_t>(last + 1));
-  }
-}
-
-void TokenLoop::SampleOutputs(const std::vector<BatchEntry>& entries) {
-  for (const BatchEntry& entry : entries) {
-    Request& request = *entry.request;
-    if (entry.output < 0 || request.cancelled()) continue;
-    if (request.state == RequestState::kPrefilling) {
-      request.state = RequestState::kDecoding;
-      if (request.first_token == Clock::time_point{}) request.first_token = Clock::now();
-    }
-    if (request.spec->max_tokens == 0) {
-      Finish(request, FinishReason::kLength);
-      continue;
-    }
-    const float* logits = llama_get_logits_ith(context_, entry.output);
-    const float* allowed = logits;
-    if (request.constraint && logits != nullptr) {
-      if (const auto failure = request.constraint->Mask(logits, masked_)) {
-        Fail(request, *failure);
-        continue;
-      }
-      allowed = masked_.data();
-    }
-    const llama_token token = logits == nullptr ? LLAMA_TOKEN_NULL : request.sampler->Sample(allowed, candidates_);
-    if (token == LLAMA_TOKEN_NULL) {
-      Fail(request, {"invalid_logits", 500, "", "The model's logits are not numbers, or every token is banned."});
-      continue;
-    }
-    Append(request, token, logits);
-  }
-}
-
-void TokenLoop::Append(Request& request, llama_token token, const float* logits) {
-  request.sampler->Accept(token);
-  request.tokens.push_back(token);
-  ++stats_.generated_tokens;
-
-  Event event = {request.id, request.choice, EventKind::kDelta, 1, {}};
-  std::optional<FinishReason> reason;
-  if (llama_vocab_is_eog(model_.vocab(), token)) {
-    reason = FinishReason::kStop;
-  } else {
-    piece_.clear();
-    model_.AppendPiece(token, piece_);
-    const uint64_t published = request.sampled_bytes - request.output->held();
-    request.sampled_bytes += piece_.size();
-    if (request.spec->logprobs >= 0) {
-      const TokenLogprobs logprobs =
-          ComputeLogprobs({logits, model_.info().vocab_size}, token, static_cast<uint32_t>(request.spec->logprobs));
-      request.logprobs.push_back({LogprobsJson(logprobs, model_), request.sampled_bytes});
-    }
-    const bool followed = !request.constraint || request.constraint->Accept(token, piece_);
-    if (!followed) {
-      Fail(request, {"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."});
-      return;
-    }
-    const bool stopped = request.output->Push(piece_, event.text);
-    // After a stop string only what came before it is out.
-    request.published_bytes = stopped ? published + event.text.size() : request.sampled_bytes - request.output->held();
-    if (stopped || (request.constraint && request.constraint->Complete())) {
-      reason = FinishReason::kStop;
-    } else if (request.spec->max_tokens >= 0 &&
-               request.generated() >= static_cast<uint32_t>(request.spec->max_tokens)) {
-      reason = FinishReason::kLength;
-    } else if (request.tokens.size() > cells_) {
-      reason = FinishReason::kLength;  // the token has no cell to be decoded into
-    }
-  }
-  PublishText(request, std::move(event));
-  if (reason) Finish(request, *reason);
-}
-
-// The text, and before it the logprobs of the tokens that it completes.
-void TokenLoop::PublishText(Request& request, Event event) {
-  while (!request.logprobs.empty() && request.logprobs.front().end <= request.published_bytes) {
-    events_.push_back({request.id, request.choice, EventKind::kLogprobs, 0, std::move(request.logprobs.front().json)});
-    request.logprobs.pop_front();
-  }
-  events_.push_back(std::move(event));
-}
-
+// Its cells are needed now; it is computed again later.
 void TokenLoop::Preempt(Request& request) {
-  FreeSequence(request.sequence);
+  ++stats_.preemptions;
+  LeaveSequence(request, false);
+}
+
+void TokenLoop::LeaveSequence(Request& request, bool keep) {
+  if (keep && cells_.keeps() && request.spec->cache_prompt && request.cached >= kShortestReuse) {
+    cells_.Keep(request.sequence);
+  } else {
+    cells_.Free(request.sequence);
+  }
   request.sequence = -1;
   request.cached = 0;
-  request.state = RequestState::kWaiting;
-  ++stats_.preemptions;
+  request.drafts.clear();
   const auto it = std::find_if(running_.begin(), running_.end(), [&](const auto& r) { return r.get() == &request; });
-  // It was admitted before all that wait.
-  const auto place = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& other) {
-    return other->admitted == 0 || other->admitted > request.admitted;
-  });
-  waiting_.insert(place, *it);
+  std::shared_ptr<Request> owner = std::move(*it);
+  running_.erase(it);
+  if (request.paused) {
+    request.state = RequestState::kWaiting;
+    paused_.push_back(std::move(owner));
+  } else {
+    Wait(std::move(owner));
+  }
+  blocked_ = false;
 }
 
 void TokenLoop::Finish(Request& request, FinishReason reason) {
   if (request.state == RequestState::kFinished) return;
-  if (request.output) {
+  if (request.text) {
     std::string rest;
     // Text that was held back may complete a stop string at the very end; then it is that which ended the answer.
-    if (request.output->Finish(rest) && reason == FinishReason::kLength) reason = FinishReason::kStop;
-    // Without a stop string all text is out, whatever was replaced in it.
-    if (request.output->matched_stop() < 0) request.published_bytes = request.sampled_bytes;
-    if (!rest.empty() || !request.logprobs.empty()) {
-      PublishText(request, {request.id, request.choice, EventKind::kDelta, 0, std::move(rest)});
+    if (request.text->Finish(rest) && reason == FinishReason::kLength) reason = FinishReason::kStop;
+    PublishText(request, 0, std::move(rest));
+  }
+  if (reason == FinishReason::kCancelled) {
+    ++(request.state == RequestState::kPrefilling ? stats_.cancelled_prefilling
+       : request.state == RequestState::kDecoding ? stats_.cancelled_decoding
+                                                  : stats_.cancelled_queued);
+  } else {
+    ++stats_.finished;
+    if (cells_.keeps() && request.spec->cache_prompt && request.holds_sequence() && request.cached >= kShortestReuse) {
+      cells_.Keep(request.sequence);
+      request.sequence = -1;
     }
   }
-  const bool cancelled = reason == FinishReason::kCancelled;
-  ++(cancelled ? stats_.cancelled : stats_.finished);
-  if (!cancelled && keeps_ && request.spec->cache_prompt && request.holds_sequence() &&
-      request.cached >= kShortestReuse) {
-    tree_.Keep(request.sequence);
-    kept_.push_back(request.sequence);
-    request.sequence = -1;
-  }
   Release(request);
-  events_.push_back(
-      {request.id, request.choice, EventKind::kFinished, static_cast<int32_t>(reason), ResultJson(request)});
+  Publish(request, EventKind::kFinished, static_cast<int32_t>(reason), ResultJson(request));
 }
 
 void TokenLoop::Fail(Request& request, const Failure& failure) {
   if (request.state == RequestState::kFinished) return;
   ++stats_.failed;
   Release(request);
-  events_.push_back({request.id, request.choice, EventKind::kFailed, 0, FailureJson(failure)});
+  Publish(request, EventKind::kFailed, 0, FailureJson(failure));
 }
 
 void TokenLoop::Release(Request& request) {
   if (request.holds_sequence()) {
-    FreeSequence(request.sequence);
+    cells_.Free(request.sequence);
     request.sequence = -1;
   }
   request.cached = 0;
   request.state = RequestState::kFinished;
+  blocked_ = false;
   on_finished_(request.id);
 }
 
 void TokenLoop::Forget() {
   const auto finished = [](const auto& request) { return request->state == RequestState::kFinished; };
-  std::erase_if(preparing_, finished);
-  std::erase_if(waiting_, finished);
-  // Preempted requests are in waiting_ now.
-  std::erase_if(running_, [](const auto& request) { return !request->holds_sequence(); });
+  for (auto* list : {&preparing_, &waiting_, &running_, &paused_}) std::erase_if(*list, finished);
+  for (auto it = paused_.begin(); it != paused_.end();) {
+    if ((*it)->paused) {
+      ++it;
+      continue;
+    }
+    Wait(std::move(*it));
+    it = paused_.erase(it);
+  }
+}
+
+// The logprobs that the text completes, and the text. Nothing where there is neither text nor a token to count.
+void TokenLoop::PublishText(Request& request, int32_t tokens, std::string text) {
+  const auto count = [&](const std::string& published) {
+    request.control->published += kRecordOverhead + Utf16Length(published);
+  };
+  bool logprobs = false;
+  while (request.text->has_logprobs()) {
+    std::string json = request.text->TakeLogprobs();
+    count(json);
+    Publish(request, EventKind::kLogprobs, 0, std::move(json));
+    logprobs = true;
+  }
+  if (text.empty() && tokens == 0 && !logprobs) return;
+  count(text);
+  Publish(request, EventKind::kDelta, tokens, std::move(text));
+}
+
+void TokenLoop::Publish(const Request& request, EventKind kind, int32_t value, std::string text) {
+  events_.push_back({request.id, request.choice, kind, value, std::move(text)});
 }
 
 void TokenLoop::PublishEvents() {
@@ -522,13 +420,17 @@ void TokenLoop::PublishEvents() {
 }
 
 void TokenLoop::UpdateStats() {
-  stats_.queued = static_cast<uint32_t>(preparing_.size() + waiting_.size());
-  stats_.decoding = static_cast<uint32_t>(std::count_if(
-      running_.begin(), running_.end(), [](const auto& request) { return request->state == RequestState::kDecoding; }));
+  const auto count = [&](auto predicate) {
+    return static_cast<uint32_t>(std::count_if(running_.begin(), running_.end(), predicate));
+  };
+  stats_.decoding = count([](const auto& request) { return request->state == RequestState::kDecoding; });
+  stats_.paused = count([](const auto& request) { return request->paused; }) + static_cast<uint32_t>(paused_.size());
+  stats_.queued = static_cast<uint32_t>(preparing_.size() + waiting_.size() + paused_.size());
   stats_.prefilling = static_cast<uint32_t>(running_.size()) - stats_.decoding;
   stats_.sequences = static_cast<uint32_t>(running_.size());
-  stats_.cells_used = tree_.active_cells();
-  stats_.cells_cached = tree_.cells() - tree_.active_cells();
+  stats_.cells_used = cells_.active();
+  stats_.cells_cached = cells_.kept();
+  stats_.evictions = cells_.evictions();
   const std::lock_guard lock(stats_mutex_);
   published_ = stats_;
 }
@@ -536,14 +438,6 @@ void TokenLoop::UpdateStats() {
 Stats TokenLoop::Snapshot() const {
   const std::lock_guard lock(stats_mutex_);
   return published_;
-}
-
-bool TokenLoop::ShouldAbort(void* data) {
-  const auto* self = static_cast<const TokenLoop*>(data);
-  if (self->stopping_.load(std::memory_order_relaxed)) return true;
-  if (self->entries_.empty()) return false;
-  return std::all_of(self->entries_.begin(), self->entries_.end(),
-                     [](const BatchEntry& entry) { return entry.request->cancelled(); });
 }
 
 }  // namespace tokenloop

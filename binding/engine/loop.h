@@ -1,5 +1,7 @@
-// The token loop. Run() is the body of the loop thread, which alone touches the llama_context and every running
-// request. Other threads reach it through Submit, Ready, Wake and Stop, which only take the inbox lock.
+// The token loop. Run() is the body of the loop thread, which alone touches the decoder and every running request.
+// Other threads reach it through Submit, Ready, Wake and Stop, which only take the inbox lock.
+//
+// loop.cc: turns, the inbox, who may run. step.cc: one decode, and what becomes of its logits.
 #pragma once
 
 #include <atomic>
@@ -8,12 +10,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/model.h"
-#include "engine/prefix_tree.h"
+#include "engine/batch.h"
+#include "engine/cells.h"
+#include "engine/decoder.h"
 #include "engine/request.h"
+#include "engine/sampling_stage.h"
 #include "engine/scheduler.h"
 #include "engine/types.h"
 
@@ -22,13 +27,13 @@ namespace tokenloop {
 class TokenLoop {
  public:
   // `on_finished` is called on the loop thread after a request's last event was put into the batch to be published.
-  TokenLoop(Model& model, const EngineConfig& config, EventSink& sink, std::function<void(uint32_t)> on_finished);
+  TokenLoop(Decoder& decoder, const EngineConfig& config, EventSink& sink, std::function<void(uint32_t)> on_finished);
 
   // Announces a request whose prompt is being prepared. Any thread.
   void Submit(std::shared_ptr<Request> request);
   // Its prompt is prepared, or has failed. Prompt thread.
   void Ready(std::shared_ptr<Request> request, PreparedPrompt prompt);
-  // Some request's `cancelled` flag was set. Any thread.
+  // Something in a request's control has changed that the loop waits for. Any thread.
   void Wake();
   // Ends the running decode, gives every request its last event and makes Run return. Any thread.
   void Stop();
@@ -37,48 +42,62 @@ class TokenLoop {
   Stats Snapshot() const;
 
  private:
+  using Requests = std::vector<std::shared_ptr<Request>>;
+
   struct Arrival {
     std::shared_ptr<Request> request;
     std::optional<PreparedPrompt> prompt;  // absent: announced only
   };
   struct BatchEntry {
     Request* request;
-    uint32_t tokens;
-    int32_t output;  // index of its logits in the batch, -1: none
+    uint32_t tokens;       // known ones; its drafts come on top
+    int32_t first_output;  // index of the last known token, if its logits are wanted; else -1
   };
 
+  // loop.cc
   bool TakeInbox();  // waits for work; false when stopping
+  bool HasWork() const;
+  bool CanStep() const;
   void Absorb(Arrival arrival);
-  void RemoveCancelled();
+  void RemoveEnded();
+  void LookAfterReader(Request& request);
+  bool ReaderIsBehind(const Request& request) const;
+  void Wait(std::shared_ptr<Request> request);
   void Admit();
   bool AwaitsPrefix(const Request& request, uint32_t available) const;
-  void Start(Request& request, const PrefixTree::Match& match);
-  void Advance(Request& request, uint32_t cached);
-  void FreeSequence(llama_seq_id sequence);
-  bool EvictOldest(llama_seq_id except = -1);
-  void EvictFor(uint32_t cells);
-  void Step();
-  std::vector<BatchEntry> FillBatch(const StepPlan& plan);
-  int32_t Decode();
-  void Resynchronise(const std::vector<BatchEntry>& entries);
-  void SampleOutputs(const std::vector<BatchEntry>& entries);
-  void Append(Request& request, llama_token token, const float* logits);
-  void PublishText(Request& request, Event event);
+  bool MakeWayFor(const Request& next);
+  void Start(Request& request, const Cells::Opened& opened);
+  void Park(Request& request);
   void Preempt(Request& request);
+  void LeaveSequence(Request& request, bool keep);
   void Finish(Request& request, FinishReason reason);
   void Fail(Request& request, const Failure& failure);
   void Release(Request& request);
-  void Forget();  // drops finished requests from the lists
+  void Forget();  // drops requests from the lists where they do not belong any more
+  void PublishText(Request& request, int32_t tokens, std::string text);
+  void Publish(const Request& request, EventKind kind, int32_t value, std::string text);
   void PublishEvents();
   void UpdateStats();
+
+  // step.cc
+  void Step();
+  StepPlan Plan();
+  void FillBatch(const StepPlan& plan);
+  void MakeDrafts();
+  void StartMasks();
+  void TakeDecoded(double decode_ms);
+  void NoRoom();
+  void Resynchronise();
+  void Advance(Request& request, uint32_t cached);
+  void SampleOutputs();
+  void Append(Request& request, SampleJob& job);
+  std::optional<FinishReason> AppendToken(Request& request, const SampleJob::Sampled& sampled);
   static bool ShouldAbort(void* self);
 
-  Model& model_;
-  llama_context* const context_;
-  llama_memory_t const memory_;
+  Decoder& decoder_;
   EventSink& sink_;
   const std::function<void(uint32_t)> on_finished_;
-  const uint32_t cells_;
+  const EngineConfig config_;
   const uint32_t parallel_;
   const uint32_t batch_size_;
   const uint32_t micro_batch_size_;
@@ -90,31 +109,26 @@ class TokenLoop {
   bool woken_ = false;
   std::atomic<bool> stopping_{false};
 
-  // Loop thread only.
-  std::vector<std::shared_ptr<Request>> preparing_;
-  std::deque<std::shared_ptr<Request>> waiting_;
-  std::vector<std::shared_ptr<Request>> running_;
-  std::vector<llama_seq_id> free_sequences_;
-  PrefixTree tree_;
-  const bool keeps_;               // whether finished sequences stay for reuse
-  std::deque<llama_seq_id> kept_;  // those that do, least recently used first
-  uint64_t next_admission_ = 1;
-  bool crowded_ = false;  // llama.cpp found no room for a batch that should have fitted
+  // Loop thread only. A request is in exactly one of the lists.
+  Requests preparing_;
+  Requests waiting_;  // in the order of service
+  Requests running_;  // those that hold a sequence
+  Requests paused_;   // those that gave their sequence back while their reader is behind
+  Cells cells_;
+  uint64_t next_arrival_ = 1;
+  std::optional<Clock::time_point> next_timer_;  // when some request must be looked at again
+  bool crowded_ = false;                         // llama.cpp found no room for a batch that should have fitted
+  bool blocked_ = false;                         // what waits cannot start before something else has changed
   PromptBudget budget_;
-  Candidates candidates_;
-  std::vector<float> masked_;
+  SamplingStage sampling_;
+  std::vector<SampleJob> jobs_;
   std::vector<Event> events_;
   std::string piece_;
   Stats stats_;
 
-  // The batch. Read by ShouldAbort on ggml's threads while the loop thread waits in llama_decode.
+  // Read by ShouldAbort on ggml's threads while the loop thread waits in Decode.
   std::vector<BatchEntry> entries_;
-  std::vector<llama_token> batch_tokens_;
-  std::vector<llama_pos> batch_positions_;
-  std::vector<int32_t> batch_sequence_counts_;
-  std::vector<llama_seq_id> batch_sequences_;
-  std::vector<llama_seq_id*> batch_sequence_pointers_;
-  std::vector<int8_t> batch_outputs_;
+  Batch batch_;
 
   mutable std::mutex stats_mutex_;
   Stats published_;

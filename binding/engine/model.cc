@@ -194,11 +194,35 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.sequences = llama_n_seq_max(context_.get());
   info_.batch_size = llama_n_batch(context_.get());
   info_.micro_batch_size = llama_n_ubatch(context_.get());
+  info_.divisible = divisible;
+  info_.threads = std::max(threads, threads_batch);
   return true;
 }
 
 Model::~Model() {
   if (context_ && pool_) llama_detach_threadpool(context_.get());
+}
+
+int32_t Model::Decode(const llama_batch& batch) {
+  try {
+    const int32_t status = llama_decode(context_.get(), batch);
+    if (status == 0) llama_synchronize(context_.get());
+    return status;
+  } catch (const std::exception&) {
+    return -3;
+  }
+}
+
+void Model::CopyCells(llama_seq_id from, llama_seq_id to, uint32_t length) {
+  llama_memory_seq_cp(llama_get_memory(context_.get()), from, to, 0, static_cast<llama_pos>(length));
+}
+
+void Model::RemoveCells(llama_seq_id sequence, uint32_t from) {
+  llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, static_cast<llama_pos>(from), -1);
+}
+
+uint32_t Model::CountCells(llama_seq_id sequence) {
+  return static_cast<uint32_t>(llama_memory_seq_pos_max(llama_get_memory(context_.get()), sequence) + 1);
 }
 
 std::vector<llama_token> Model::Tokenize(const std::string& text, bool add_special, bool parse_special) const {

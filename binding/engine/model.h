@@ -8,28 +8,14 @@
 #include <vector>
 
 #include "chat/templates.h"
+#include "engine/decoder.h"
 #include "engine/types.h"
 #include "ggml-cpu.h"
 #include "llama.h"
 
 namespace tokenloop {
 
-struct ModelInfo {
-  std::string description;
-  std::string name;
-  std::string chat_template;
-  uint64_t parameters = 0;
-  uint64_t size = 0;
-  uint32_t vocab_size = 0;
-  uint32_t training_context = 0;
-  uint32_t context_size = 0;
-  uint32_t parallel = 0;
-  uint32_t sequences = 0;  // that the context can hold: running and kept ones
-  uint32_t batch_size = 0;
-  uint32_t micro_batch_size = 0;
-};
-
-class Model {
+class Model : public Decoder {
  public:
   // Called on the loading thread with 0..1; returning false ends the load.
   using Progress = std::function<bool(float)>;
@@ -38,11 +24,22 @@ class Model {
   // "load_cancelled", "invalid_chat_template" or "out_of_memory".
   static Result<std::unique_ptr<Model>> Load(const EngineConfig& config, const Progress& progress);
 
-  ~Model();
+  ~Model() override;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  const ModelInfo& info() const { return info_; }
+  const ModelInfo& info() const override { return info_; }
+  int32_t Decode(const llama_batch& batch) override;
+  const float* Logits(int32_t index) override { return llama_get_logits_ith(context_.get(), index); }
+  void SetAbortCallback(ggml_abort_callback callback, void* data) override {
+    llama_set_abort_callback(context_.get(), callback, data);
+  }
+  void CopyCells(llama_seq_id from, llama_seq_id to, uint32_t length) override;
+  void RemoveCells(llama_seq_id sequence, uint32_t from) override;
+  uint32_t CountCells(llama_seq_id sequence) override;
+  bool EndsGeneration(llama_token token) const override { return llama_vocab_is_eog(vocab(), token); }
+  void AppendPiece(llama_token token, std::string& out, bool with_control = false) const override;
+
   llama_context* context() const { return context_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
   const ChatTemplates& templates() const { return *templates_; }
@@ -51,9 +48,6 @@ class Model {
   std::vector<llama_token> Tokenize(const std::string& text, bool add_special, bool parse_special) const;
   // The pieces of one prompt, control tokens parsed; beginning and end are marked once, around the whole.
   std::vector<llama_token> TokenizePieces(const std::vector<std::string>& pieces) const;
-  // Appends the bytes that a token stands for; control tokens stand for none, unless `with_control` asks for their
-  // names.
-  void AppendPiece(llama_token token, std::string& out, bool with_control = false) const;
 
  private:
   struct ModelDeleter {

@@ -31,16 +31,20 @@ std::string ResultJson(const Request& request) {
       {"prompt_ms", MillisecondsBetween(request.first_decode, answered ? request.first_token : now)},
       {"predicted_ms", MillisecondsBetween(request.first_token, now)},
   };
-  if (request.output && request.output->matched_stop() >= 0) {
-    json["stop"] = request.stops[static_cast<size_t>(request.output->matched_stop())];
+  if (request.drafted > 0) {
+    json["drafted_tokens"] = request.drafted;
+    json["accepted_tokens"] = request.accepted;
+  }
+  if (request.text && request.text->matched_stop() >= 0) {
+    json["stop"] = request.stops[static_cast<size_t>(request.text->matched_stop())];
   }
   return Dump(json);
 }
 
-std::string LogprobsJson(const TokenLogprobs& logprobs, const Model& model) {
+std::string LogprobsJson(const TokenLogprobs& logprobs, const Decoder& decoder) {
   const auto entry = [&](llama_token token, float logprob) {
     std::string bytes;
-    model.AppendPiece(token, bytes, true);
+    decoder.AppendPiece(token, bytes, true);
     Json list = Json::array();
     for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
     // Half a character is shown as U+FFFD; `bytes` has it as it is.
@@ -59,6 +63,7 @@ std::string LogprobsJson(const TokenLogprobs& logprobs, const Model& model) {
 std::string FailureJson(const Failure& failure) {
   Json json = {{"code", failure.code}, {"status", failure.status}, {"param", nullptr}, {"message", failure.message}};
   if (!failure.param.empty()) json["param"] = failure.param;
+  if (failure.retry_after_ms > 0) json["retry_after_ms"] = failure.retry_after_ms;
   return Dump(json);
 }
 

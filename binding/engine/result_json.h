@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/model.h"
+#include "engine/decoder.h"
 #include "engine/request.h"
 #include "engine/types.h"
 #include "sampling/logprobs.h"
@@ -12,7 +12,7 @@ namespace tokenloop {
 
 std::string ResultJson(const Request& request);
 // One entry of OpenAI's logprobs.content.
-std::string LogprobsJson(const TokenLogprobs& logprobs, const Model& model);
+std::string LogprobsJson(const TokenLogprobs& logprobs, const Decoder& decoder);
 std::string FailureJson(const Failure& failure);
 
 }  // namespace tokenloop

@@ -2,35 +2,60 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace tokenloop {
 
+namespace {
+
+// Water filling: serves the shortest first; each may take an equal part of what is left, and leaves what it lacks.
+// `indices` are of one priority. Returns what is left.
+uint32_t ShareOut(std::span<size_t> indices, std::span<const SequenceView> sequences, uint32_t room, StepPlan& plan) {
+  std::stable_sort(indices.begin(), indices.end(),
+                   [&](size_t a, size_t b) { return sequences[a].pending < sequences[b].pending; });
+  for (size_t k = 0; k < indices.size() && room > 0; ++k) {
+    const auto left = static_cast<uint32_t>(indices.size() - k);
+    const uint32_t part = std::max<uint32_t>(1, room / left);
+    const uint32_t tokens = std::min(sequences[indices[k]].pending, part);
+    plan.shares.push_back({indices[k], tokens});
+    room -= tokens;
+  }
+  return room;
+}
+
+}  // namespace
+
 StepPlan PlanStep(std::span<const SequenceView> sequences, const StepLimits& limits) {
   StepPlan plan;
-  if (sequences.empty()) return plan;
+  // First in the order of service first, paused ones behind all others.
+  std::vector<size_t> order(sequences.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const auto key = [&](size_t i) {
+      return std::tuple(sequences[i].paused, sequences[i].priority, sequences[i].arrival, i);
+    };
+    return key(a) < key(b);
+  });
+  if (order.empty() || sequences[order.front()].paused) return plan;
 
-  std::vector<size_t> by_age(sequences.size());
-  std::iota(by_age.begin(), by_age.end(), size_t{0});
-  std::stable_sort(by_age.begin(), by_age.end(),
-                   [&](size_t a, size_t b) { return sequences[a].admitted < sequences[b].admitted; });
-
-  // Preempt the youngest until every decoding sequence, and at least one token of the oldest, has a cell.
+  // Preempt from the end until every decoding sequence, and at least one token of the first, has a cell.
   uint64_t free = limits.free_cells;
   const auto needed = [&] {
-    uint64_t cells = sequences[by_age.front()].decoding ? 0 : 1;
-    for (const size_t i : by_age) cells += sequences[i].decoding ? 1 : 0;
+    uint64_t cells = sequences[order.front()].decoding ? 0 : 1;
+    for (const size_t i : order) cells += sequences[i].decoding && !sequences[i].paused ? 1 : 0;
     return cells;
   };
-  while (free < needed() && by_age.size() > 1) {
-    const size_t youngest = by_age.back();
-    by_age.pop_back();
-    plan.preempted.push_back(youngest);
-    free += sequences[youngest].cells;
+  while (free < needed() && order.size() > 1) {
+    const size_t last = order.back();
+    order.pop_back();
+    plan.preempted.push_back(last);
+    free += sequences[last].cells;
   }
+  std::erase_if(order, [&](size_t i) { return sequences[i].paused; });
 
-  uint32_t room = static_cast<uint32_t>(std::min<uint64_t>(limits.batch_size, free));
+  auto room = static_cast<uint32_t>(std::min<uint64_t>(limits.batch_size, free));
   std::vector<size_t> prefilling;
-  for (const size_t i : by_age) {
+  for (const size_t i : order) {
     if (!sequences[i].decoding) {
       prefilling.push_back(i);
     } else if (room > 0) {
@@ -38,17 +63,29 @@ StepPlan PlanStep(std::span<const SequenceView> sequences, const StepLimits& lim
       --room;
     }
   }
-  room = std::min(room, by_age.size() > 1 ? limits.prompt_budget : limits.alone_budget);
+  uint32_t drafts = 0;
+  for (bool more = true; more && room > 0;) {
+    more = false;
+    for (StepPlan::Share& share : plan.shares) {
+      if (room == 0 || share.tokens > sequences[share.index].drafts) continue;
+      ++share.tokens;
+      ++drafts;
+      --room;
+      more = true;
+    }
+  }
+  const uint32_t budget = order.size() == 1 ? limits.alone_budget
+                          : limits.prompt_budget > drafts + PromptBudget::kFloor
+                              ? limits.prompt_budget - drafts
+                              : std::min(limits.prompt_budget, PromptBudget::kFloor);
+  room = std::min(room, budget);
 
-  // Water filling: serve the shortest first; each may take an equal part of what is left, and leaves what it lacks.
-  std::stable_sort(prefilling.begin(), prefilling.end(),
-                   [&](size_t a, size_t b) { return sequences[a].pending < sequences[b].pending; });
-  for (size_t k = 0; k < prefilling.size() && room > 0; ++k) {
-    const auto left = static_cast<uint32_t>(prefilling.size() - k);
-    const uint32_t part = std::max<uint32_t>(1, room / left);
-    const uint32_t tokens = std::min(sequences[prefilling[k]].pending, part);
-    plan.shares.push_back({prefilling[k], tokens});
-    room -= tokens;
+  // They are in the order of service: one priority after the other.
+  for (auto level = prefilling.begin(); level != prefilling.end() && room > 0;) {
+    const auto end = std::find_if(level, prefilling.end(),
+                                  [&](size_t i) { return sequences[i].priority != sequences[*level].priority; });
+    room = ShareOut({level, end}, sequences, room, plan);
+    level = end;
   }
   return plan;
 }

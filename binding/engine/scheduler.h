@@ -16,8 +16,13 @@ struct SequenceView {
   uint32_t cells = 0;
   // It has generated: its one pending token comes first. Otherwise its prompt is being processed.
   bool decoding = false;
-  // Admission order; larger is younger.
-  uint64_t admitted = 0;
+  // Order of service: smaller priorities first, then in order of arrival.
+  int32_t priority = 0;
+  uint64_t arrival = 0;
+  // Its reader is behind: it gets nothing, and is the first to give its cells back.
+  bool paused = false;
+  // Tokens that were guessed to follow the pending one of a decoding sequence.
+  uint32_t drafts = 0;
 };
 
 struct StepLimits {
@@ -30,20 +35,21 @@ struct StepLimits {
 struct StepPlan {
   struct Share {
     size_t index;     // into the span given
-    uint32_t tokens;  // 1..pending
+    uint32_t tokens;  // 1..pending, and drafts beyond that
   };
   std::vector<Share> shares;
-  // Sequences whose cells must be taken back before the decode (they are computed again later), youngest first.
+  // Sequences whose cells must be taken back before the decode (they are computed again later), in that order.
   std::vector<size_t> preempted;
 };
 
-// - Every decoding sequence gets its one token. Where cells are short, the youngest sequences are preempted, but never
-//   the oldest one.
-// - What is left of the batch, at most `prompt_budget` (`alone_budget` for a sequence that is alone), goes to those
-// whose prompts are
-//   being processed, shared evenly (water filling): a short prompt is never kept waiting by a long one.
+// - Every decoding sequence gets its one token. Where cells are short, others are preempted: paused ones, then the last
+//   in the order of service, but never the first one that is not paused.
+// - Then drafts, an equal number for each as far as the batch and the cells reach.
+// - What is left of the batch, at most `prompt_budget` less the drafts (`alone_budget` for a sequence that is alone),
+//   goes to those whose prompts are being processed: to the first priority, then to the next; within one priority it is
+//   shared evenly (water filling), so a short prompt is never kept waiting by a long one.
 // - No plan uses more than `free_cells` plus what its preemptions free.
-// - If `shares` is empty and `sequences` is not, the oldest sequence is alone and the cache is full: it cannot go on.
+// - If `shares` is empty although a sequence is not paused, that one is alone and the cache is full: it cannot go on.
 StepPlan PlanStep(std::span<const SequenceView> sequences, const StepLimits& limits);
 
 // Chooses `prompt_budget` so that a step stays near a target time. Owned by the loop thread.

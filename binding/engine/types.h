@@ -1,6 +1,8 @@
 // Plain data that crosses between the engine's threads and the bridge. Knows neither llama.h nor napi.h.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +20,8 @@ struct Failure {
   int status = 500;
   std::string param;
   std::string message;
+  // When to try again, in milliseconds; 0: nothing is known.
+  uint32_t retry_after_ms = 0;
 };
 
 template <typename T>
@@ -62,6 +66,10 @@ struct RequestSpec {
   std::string grammar;       // GBNF that the answer follows; empty: none
   bool cache_prompt = true;  // may use cells of others, and leave its own
   std::string cache_key;     // requests of different keys never share cells
+  int32_t priority = 0;      // smaller ones are served first
+  uint32_t timeout_ms = 0;   // from submission to the last event; 0: none
+  // Most milliseconds from the first token on, once a line has ended; 0: none.
+  uint32_t predict_ms = 0;
   SamplingParams sampling;
 };
 
@@ -79,10 +87,32 @@ struct EngineConfig {
   uint32_t queue_size = 512;
   double step_target_ms = 50;
   bool prefix_cache = true;
+  // Threads beside the loop's own that compute masks and sample; absent: what the decode's threads leave free.
+  std::optional<uint32_t> sampling_threads;
+  uint32_t stream_buffer = 256 * 1024;  // unread bytes at which an answer pauses
+  uint32_t stall_timeout_ms = 60000;    // how long it may stay paused; 0: for ever
+  uint32_t draft_tokens = 0;            // most tokens guessed from what was said before; 0: none
   bool mmap = true;
   bool mlock = false;
   FlashAttention flash_attention = FlashAttention::kAuto;
   std::string chat_template;
+};
+
+struct ModelInfo {
+  std::string description;
+  std::string name;
+  std::string chat_template;
+  uint64_t parameters = 0;
+  uint64_t size = 0;
+  uint32_t vocab_size = 0;
+  uint32_t training_context = 0;
+  uint32_t context_size = 0;
+  uint32_t parallel = 0;
+  uint32_t sequences = 0;  // that the context can hold: running and kept ones
+  uint32_t batch_size = 0;
+  uint32_t micro_batch_size = 0;
+  bool divisible = true;  // cells can be taken back one by one; the state of a recurrent model cannot
+  uint32_t threads = 1;   // that a decode keeps busy
 };
 
 enum class FinishReason : int32_t { kStop = 0, kLength = 1, kCancelled = 2 };
@@ -105,24 +135,37 @@ class EventSink {
   virtual void Publish(std::span<const Event> events) = 0;
 };
 
+// Steps by how many sequences they decoded: element i counts those with at most 2^i, and more than element i-1.
+constexpr size_t kOccupancyBuckets = 9;
+
 struct Stats {
   uint32_t queued = 0;
   uint32_t prefilling = 0;
   uint32_t decoding = 0;
+  uint32_t paused = 0;
   uint64_t finished = 0;
-  uint64_t cancelled = 0;
+  uint64_t cancelled_queued = 0;
+  uint64_t cancelled_prefilling = 0;
+  uint64_t cancelled_decoding = 0;
   uint64_t failed = 0;
+  uint64_t timed_out = 0;
+  uint64_t stalled = 0;
   uint32_t sequences = 0;
   uint32_t cells_used = 0;
   uint32_t cells_cached = 0;
   uint32_t cells = 0;
   uint64_t steps = 0;
+  std::array<uint64_t, kOccupancyBuckets> occupancy{};
   uint64_t prompt_tokens = 0;
   uint64_t cached_tokens = 0;
   uint64_t generated_tokens = 0;
+  uint64_t drafted_tokens = 0;
+  uint64_t accepted_tokens = 0;
   uint64_t shared_steps = 0;
   uint32_t peak_sequences = 0;
   uint64_t preemptions = 0;
+  uint64_t parkings = 0;
+  uint64_t pauses = 0;
   uint64_t evictions = 0;
   double decode_ms = 0;
   double sample_ms = 0;

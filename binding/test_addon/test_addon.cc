@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "test_addon/engine_parts.h"
 #include "test_addon/grammar.h"
 #include "test_addon/with_llama.h"
 
@@ -87,7 +88,8 @@ Napi::Value MakeOutputText(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// planStep(sequences: { pending, cells, decoding, admitted }[], { batchSize, promptBudget, freeCells })
+// planStep(sequences: { pending, cells, decoding, priority, arrival, paused, drafts }[],
+//          { batchSize, promptBudget, aloneBudget, freeCells })
 //   -> { shares: [index, tokens][], preempted: number[] }
 Napi::Value Plan(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -96,7 +98,9 @@ Napi::Value Plan(const Napi::CallbackInfo& info) {
   for (uint32_t i = 0; i < array.Length(); ++i) {
     const auto view = Napi::Value(array.Get(i)).As<Napi::Object>();
     views.push_back({Unsigned(view, "pending"), Unsigned(view, "cells"),
-                     Napi::Value(view.Get("decoding")).As<Napi::Boolean>().Value(), Unsigned(view, "admitted")});
+                     Napi::Value(view.Get("decoding")).As<Napi::Boolean>().Value(),
+                     Napi::Value(view.Get("priority")).As<Napi::Number>().Int32Value(), Unsigned(view, "arrival"),
+                     Napi::Value(view.Get("paused")).As<Napi::Boolean>().Value(), Unsigned(view, "drafts")});
   }
   const auto limits = info[1].As<Napi::Object>();
   const StepPlan plan = PlanStep(views, {Unsigned(limits, "batchSize"), Unsigned(limits, "promptBudget"),
@@ -158,6 +162,8 @@ static Napi::Object Register(Napi::Env env, Napi::Object exports) {
   exports.Set("planStep", Napi::Function::New(env, tokenloop::Plan));
   exports.Set("promptBudget", Napi::Function::New(env, tokenloop::MakePromptBudget));
   exports.Set("controlText", Napi::Function::New(env, tokenloop::MakeControlText));
+  exports.Set("drafter", Napi::Function::New(env, tokenloop::MakeDrafter));
+  exports.Set("workers", Napi::Function::New(env, tokenloop::RunWorkers));
   exports.Set("prefixTree", Napi::Function::New(env, tokenloop::MakePrefixTree));
   exports.Set("logSumExp", Napi::Function::New(env, tokenloop::LogSumExpOf));
   exports.Set("firstOfLargest", Napi::Function::New(env, tokenloop::FirstOfLargestOf));

@@ -97,6 +97,10 @@ function timingsOf(result: NativeResult): Timings {
     predicted_ms: result.predicted_ms,
     predicted_per_second: perSecond(result.completion_tokens, result.predicted_ms),
     queue_ms: result.queue_ms,
+    cache_n: result.cached_tokens,
+    ...(result.drafted_tokens === undefined
+      ? {}
+      : { draft_n: result.drafted_tokens, draft_n_accepted: result.accepted_tokens ?? 0 }),
   };
 }
 

@@ -31,6 +31,9 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number, schema
     n: request.n,
     cachePrompt: request.cachePrompt,
     cacheKey: request.cacheKey,
+    priority: request.priority,
+    timeoutMs: request.timeoutMs,
+    predictMs: request.predictMs,
     sampling: { ...options, seed: toSeed(options.seed), logit_bias: Float64Array.from(request.logitBias.flat()) },
   };
 }

@@ -88,6 +88,21 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
   prompt_cache_key?: string | null | undefined;
   /** llama-server's name: false uses no cells of earlier prompts and leaves none to later ones; default true. */
   cache_prompt?: boolean | null | undefined;
+  /**
+   * Order of service, as in vLLM: smaller ones first, default 0. A waiting request takes the place of a running one with
+   * a larger number, which goes on later.
+   */
+  priority?: number | null | undefined;
+  /**
+   * Milliseconds from now on within which the request must be done, waiting included; else it fails with code
+   * "request_timeout" (status 408). 0 or absent: no limit.
+   */
+  timeout_ms?: number | null | undefined;
+  /**
+   * llama-server's name: milliseconds from the first token on, after which the answer ends with finish_reason "length",
+   * once it has a line. 0, -1 or absent: no limit.
+   */
+  t_max_predict_ms?: number | null | undefined;
   /** Token id to a value from -100 to 100 that is added to its logit. */
   logit_bias?: Record<string, number> | null | undefined;
   stream?: boolean | null | undefined;

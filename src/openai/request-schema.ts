@@ -113,6 +113,9 @@ const ownFields: Record<string, JsonSchema> = {
   n: { type: "integer", minimum: 1, maximum: limits.choices },
   prompt_cache_key: { type: "string", maxLength: limits.cacheKeyLength },
   cache_prompt: { type: "boolean" },
+  priority: { type: "integer", minimum: -2_147_483_647, maximum: 2_147_483_647 },
+  timeout_ms: { type: "integer", minimum: 0, maximum: 2_147_483_647 },
+  t_max_predict_ms: { type: "integer", minimum: -1, maximum: 2_147_483_647 },
   stream: { type: "boolean" },
   stream_options: {
     type: "object",

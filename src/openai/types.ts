@@ -81,6 +81,11 @@ export interface Timings {
   predicted_ms: number;
   predicted_per_second: number;
   queue_ms: number;
+  /** Prompt tokens that were taken from the cache. */
+  cache_n: number;
+  /** Tokens that were guessed ahead, and those of them that were right; only with speculative decoding. */
+  draft_n?: number;
+  draft_n_accepted?: number;
 }
 
 export type FinishReason = "stop" | "length";

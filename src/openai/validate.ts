@@ -27,6 +27,12 @@ export interface ValidRequest {
   n: number;
   cachePrompt: boolean;
   cacheKey: string;
+  /** Smaller ones are served first. */
+  priority: number;
+  /** 0: none. */
+  timeoutMs: number;
+  /** 0: none. */
+  predictMs: number;
   /** Only the options that were given. */
   sampling: Partial<Record<SamplingOptionName, number>>;
   /** Token id and bias. */
@@ -73,6 +79,9 @@ export function validateRequest(body: unknown): ValidRequest {
     n: (data.n as number | undefined) ?? 1,
     cachePrompt: data.cache_prompt !== false,
     cacheKey: (data.prompt_cache_key as string | undefined) ?? "",
+    priority: (data.priority as number | undefined) ?? 0,
+    timeoutMs: (data.timeout_ms as number | undefined) ?? 0,
+    predictMs: Math.max(0, (data.t_max_predict_ms as number | undefined) ?? 0),
     sampling: Object.fromEntries(
       samplingOptions.filter(({ name }) => data[name] !== undefined).map(({ name }) => [name, data[name]]),
     ),

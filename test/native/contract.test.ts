@@ -12,6 +12,7 @@ const engineMembers = {
   info: "object",
   stats: "function",
   submit: "function",
+  take: "function",
   tokenize: "function",
 };
 const infoFields = {
@@ -27,18 +28,26 @@ const infoFields = {
   vocabSize: "number",
 };
 const statsFields = [
+  "acceptedTokens",
   "cachedTokens",
   "cancelled",
+  "cancelledDecoding",
+  "cancelledPrefilling",
+  "cancelledQueued",
   "cells",
   "cellsCached",
   "cellsUsed",
   "decodeMs",
   "decoding",
+  "draftedTokens",
   "evictions",
   "failed",
   "finished",
   "generatedTokens",
   "loopMs",
+  "parkings",
+  "paused",
+  "pauses",
   "peakSequences",
   "preemptions",
   "prefilling",
@@ -47,8 +56,11 @@ const statsFields = [
   "sampleMs",
   "sequences",
   "sharedSteps",
+  "stalled",
   "steps",
-]; // prettier-ignore
+  "stepsBySequences",
+  "timedOut",
+];
 
 const types = (value: object) =>
   Object.fromEntries(
@@ -78,6 +90,9 @@ const request = {
   n: 1,
   cachePrompt: true,
   cacheKey: "",
+  priority: 0,
+  timeoutMs: 0,
+  predictMs: 0,
   sampling,
 };
 

@@ -11,13 +11,18 @@ const limits = (
   freeCells: 100_000,
   ...over,
 });
-const decoding = (admitted: number, cells = 100): SequenceView => ({ pending: 1, cells, decoding: true, admitted });
-const prompt = (admitted: number, pending: number, cells = 0): SequenceView => ({
-  pending,
-  cells,
+const view = (over: Partial<SequenceView>): SequenceView => ({
+  pending: 1,
+  cells: 0,
   decoding: false,
-  admitted,
+  priority: 0,
+  arrival: 0,
+  paused: false,
+  drafts: 0,
+  ...over,
 });
+const decoding = (arrival: number, cells = 100): SequenceView => view({ cells, decoding: true, arrival });
+const prompt = (arrival: number, pending: number, cells = 0): SequenceView => view({ pending, cells, arrival });
 
 describe("planStep", () => {
   it("has nothing to do without sequences", () => {
@@ -76,13 +81,75 @@ describe("planStep", () => {
     expect(addon.planStep([prompt(1, 5)], limits({ freeCells: 0 }))).toEqual({ shares: [], preempted: [] });
   });
 
+  it("passes over those that are paused, and takes their cells first", () => {
+    const paused = { ...decoding(1, 50), paused: true };
+    expect(addon.planStep([paused, decoding(2)], limits())).toEqual({ shares: [[1, 1]], preempted: [] });
+    const plan = addon.planStep([paused, decoding(2, 50), decoding(3, 50)], limits({ freeCells: 1 }));
+    expect(plan).toEqual({
+      shares: [
+        [1, 1],
+        [2, 1],
+      ],
+      preempted: [0],
+    });
+    expect(addon.planStep([paused], limits())).toEqual({ shares: [], preempted: [] });
+    // Alone among paused ones, a prompt may fill the batch.
+    expect(addon.planStep([paused, prompt(2, 5000)], limits()).shares).toEqual([[1, 2048]]);
+  });
+
+  it("serves a smaller priority first, and takes back a larger one first", () => {
+    const late = { ...prompt(9, 500), priority: -1 };
+    const plan = addon.planStep([prompt(1, 500), late, prompt(2, 500)], limits({ promptBudget: 600 }));
+    expect(new Map(plan.shares)).toEqual(
+      new Map([
+        [1, 500],
+        [0, 50],
+        [2, 50],
+      ]),
+    );
+    const important = { ...decoding(9, 50), priority: -1 };
+    expect(addon.planStep([decoding(1, 50), important], limits({ freeCells: 0 }))).toEqual({
+      shares: [[1, 1]],
+      preempted: [0],
+    });
+  });
+
+  it("verifies drafts where there is room, an equal number for each, and not at the prompts' cost", () => {
+    const guessing = (arrival: number, drafts: number) => ({ ...decoding(arrival), drafts });
+    const sharesOf = (views: SequenceView[], over: Parameters<typeof limits>[0]) =>
+      new Map(addon.planStep(views, limits(over)).shares);
+    expect(sharesOf([guessing(1, 3), guessing(2, 9)], {})).toEqual(
+      new Map([
+        [0, 4],
+        [1, 10],
+      ]),
+    );
+    expect(sharesOf([guessing(1, 9), guessing(2, 9)], { freeCells: 6 })).toEqual(
+      new Map([
+        [0, 3],
+        [1, 3],
+      ]),
+    );
+    // 64 for prompts, less 20 drafts; never less than the floor.
+    expect(sharesOf([guessing(1, 20), prompt(2, 500)], {}).get(1)).toBe(44);
+    expect(sharesOf([guessing(1, 60), prompt(2, 500)], {}).get(1)).toBe(16);
+  });
+
   it("keeps its promises on random inputs", () => {
     const random = randomSource(3);
     const upTo = (n: number) => Math.floor(random() * n);
     for (let round = 0; round < 5000; round++) {
       const sequences = Array.from({ length: 1 + upTo(12) }, (_, i): SequenceView => {
         const decodes = random() < 0.5;
-        return { pending: decodes ? 1 : 1 + upTo(300), cells: upTo(50), decoding: decodes, admitted: (i * 7919) % 101 };
+        return {
+          pending: decodes ? 1 : 1 + upTo(300),
+          cells: upTo(50),
+          decoding: decodes,
+          priority: upTo(3) - 1,
+          arrival: (i * 7919) % 101,
+          paused: random() < 0.2,
+          drafts: decodes ? upTo(6) : 0,
+        };
       });
       const bounds = {
         batchSize: 12 + upTo(500),
@@ -103,24 +170,29 @@ describe("planStep", () => {
       expect(tokens <= bounds.freeCells + freed, what).toBe(true);
       const named = [...plan.shares.map(([index]) => index), ...plan.preempted];
       expect(new Set(named).size, what).toBe(named.length);
-      for (const [index, n] of plan.shares) expect(n >= 1 && n <= at(index).pending, what).toBe(true);
+      for (const [index, n] of plan.shares) {
+        const { pending, drafts, paused } = at(index);
+        expect(n >= 1 && n <= pending + drafts && !paused, what).toBe(true);
+      }
       // All that decode and were not taken back are in the step.
       const shared = new Set(plan.shares.map(([index]) => index));
       sequences.forEach((view, index) => {
-        if (view.decoding && !plan.preempted.includes(index)) {
+        if (view.decoding && !view.paused && !plan.preempted.includes(index)) {
           expect(
             shared.has(index) || (sequences.length === plan.preempted.length + 1 && bounds.freeCells + freed === 0),
             what,
           ).toBe(true);
         }
       });
-      // The oldest is never taken back, and the preempted are younger than all that stay.
+      // The first in the order of service is never taken back, and the preempted come after all that stay.
+      const behind = (a: SequenceView, b: SequenceView) =>
+        a.paused !== b.paused ? a.paused : a.priority !== b.priority ? a.priority > b.priority : a.arrival >= b.arrival;
       const staying = sequences
         .map((view, index) => ({ view, index }))
         .filter(({ index }) => !plan.preempted.includes(index));
       expect(staying.length >= 1, what).toBe(true);
       for (const index of plan.preempted) {
-        for (const { view } of staying) expect(at(index).admitted >= view.admitted, what).toBe(true);
+        for (const { view } of staying) expect(behind(at(index), view), what).toBe(true);
       }
     }
   });

@@ -57,6 +57,8 @@ interface Live {
 export class ScriptedNative implements NativeAddon {
   readonly requests: NativeRequest[] = [];
   readonly cancels: number[] = [];
+  /** What readers took: request and weight. */
+  readonly taken: [id: number, weight: number][] = [];
   loadOptions: NativeLoadOptions | undefined;
   closed = 0;
   readonly #options: ScriptedOptions;
@@ -123,6 +125,7 @@ export class ScriptedNative implements NativeAddon {
       info,
       submit: (request) => this.#submit(request),
       cancel: (id) => this.#cancel(id),
+      take: (id, weight) => this.taken.push([id, weight]),
       stats: () => this.#stats(),
       tokenize: async (text) => Int32Array.from(text, (c) => c.charCodeAt(0)),
       applyTemplate: async (messages) => messages,
@@ -236,18 +239,29 @@ export class ScriptedNative implements NativeAddon {
       queued: live.length - decoding,
       prefilling: 0,
       decoding,
+      paused: 0,
       ...this.#counts,
+      cancelledQueued: 0,
+      cancelledPrefilling: 0,
+      cancelledDecoding: this.#counts.cancelled,
+      timedOut: 0,
+      stalled: 0,
       sequences: decoding,
       cellsUsed: 0,
       cellsCached: 0,
       cells: 2048,
       steps: 0,
+      stepsBySequences: Array(9).fill(0),
       promptTokens: 0,
       cachedTokens: 0,
       generatedTokens: 0,
+      draftedTokens: 0,
+      acceptedTokens: 0,
       sharedSteps: 0,
       peakSequences: 0,
       preemptions: 0,
+      parkings: 0,
+      pauses: 0,
       evictions: 0,
       decodeMs: 0,
       sampleMs: 0,

@@ -14,6 +14,9 @@ export interface TestAddon {
     limits: { batchSize: number; promptBudget: number; aloneBudget: number; freeCells: number },
   ): { shares: [index: number, tokens: number][]; preempted: number[] };
   promptBudget(targetMs: number): { observe(tokens: number, ms: number): void; tokens(decoding: number): number };
+  drafter(most: number): { draft(tokens: Int32Array): number[]; confirm(drafted: number, accepted: number): void };
+  /** Runs `count` pieces of work on `helpers` threads and the caller, `rounds` times; how often each piece was done. */
+  workers(helpers: number, count: number, rounds: number): number[];
   prefixTree(): {
     add(sequence: number, key: string): void;
     addShared(sequence: number, source: number, length: number): void;
@@ -95,7 +98,10 @@ export interface SequenceView {
   pending: number;
   cells: number;
   decoding: boolean;
-  admitted: number;
+  priority: number;
+  arrival: number;
+  paused: boolean;
+  drafts: number;
 }
 
 export function loadTestAddon(): TestAddon {
