@@ -7,6 +7,7 @@ import {
   type NativeAddon,
   type NativeBuildInfo,
   type NativeModelInfo,
+  type NativePrefix,
   type NativeStats,
 } from "./native.js";
 import { ChunkBuilder } from "./openai/chunks.js";
@@ -125,6 +126,36 @@ export class Engine {
     this.#assertOpen();
     const request = validateRequest({ messages });
     return this.#settle(this.#native(() => this.#parts.native.applyTemplate(JSON.stringify(request.messages))));
+  }
+
+  /**
+   * Saves what is cached under a `prompt_cache_key` ("": of requests without one) to a file, so that a prompt need not be
+   * computed again after a restart. Prompts that begin alike share that part in the file too. Running requests stand
+   * still while the cells are copied: about 1 ms per megabyte.
+   *
+   * The file belongs to this model file and this build of llama.cpp. It is as private as the prompts in it.
+   *
+   * @throws {NotFoundError} code "prefix_not_found": nothing is cached under this key.
+   * @throws {BadRequestError} code "unsupported_model": recurrent, hybrid and sliding-window models, or no prefixCache.
+   * @throws {InternalError} code "file_not_written".
+   * @throws {EngineClosedError} after close().
+   */
+  async savePrefix(key: string, path: string): Promise<NativePrefix> {
+    this.#assertOpen();
+    return this.#settle(this.#native(() => this.#parts.native.savePrefix(key, path)));
+  }
+
+  /**
+   * Fills the cache under a `prompt_cache_key` from such a file. Later requests find it as if it had been computed here.
+   *
+   * @throws {NotFoundError} code "file_not_found".
+   * @throws {BadRequestError} code "prefix_file_corrupt", "prefix_file_foreign" (another model, build or KV layout),
+   *   "prefix_too_large" (it does not fit beside what runs) or "unsupported_model".
+   * @throws {EngineClosedError} after close().
+   */
+  async restorePrefix(key: string, path: string): Promise<NativePrefix> {
+    this.#assertOpen();
+    return this.#settle(this.#native(() => this.#parts.native.restorePrefix(key, path)));
   }
 
   /**

@@ -103,10 +103,28 @@ export interface NativeEngine {
   /** Renders the chat template for a JSON array of messages. Rejects with code "invalid_messages" (400). */
   applyTemplate(messages: string): Promise<string>;
   /**
+   * Writes the cells of a prompt cache key to a file, on a native thread; running requests wait while they are copied.
+   * Rejects with code "prefix_not_found" (404), "unsupported_model" (400), "file_not_written" (500).
+   */
+  savePrefix(key: string, path: string): Promise<NativePrefix>;
+  /**
+   * Reads them back. Rejects with code "file_not_found" (404), "prefix_file_corrupt", "prefix_file_foreign",
+   * "prefix_too_large", "unsupported_model" (400).
+   */
+  restorePrefix(key: string, path: string): Promise<NativePrefix>;
+  /**
    * Cancels what runs (each request gets its last event first), joins the loop, frees the model. Idempotent: later calls
    * return the same promise.
    */
   close(): Promise<void>;
+}
+
+/** A prompt cache that was saved or restored. */
+export interface NativePrefix {
+  /** Tokens whose cells it has; of a restored one those that were not there yet. */
+  tokens: number;
+  /** Of the file; of a restored one, of the cells in it. */
+  bytes: number;
 }
 
 export interface NativeModelInfo {

@@ -114,6 +114,55 @@ class ApplyTemplateTask : public PromptTask {
   std::string text_;
 };
 
+// Saves or restores a prompt cache: waits for the loop, and for the disk.
+class PrefixTask : public PromiseTask {
+ public:
+  PrefixTask(Napi::Env env, Handle handle, std::string key, std::string path, bool saves)
+      : PromiseTask(env), handle_(std::move(handle)), key_(std::move(key)), path_(std::move(path)), saves_(saves) {}
+
+ protected:
+  std::optional<Failure> Execute() override {
+    try {
+      return saves_ ? Save() : Restore();
+    } catch (const std::exception& error) {
+      return Failure{"out_of_memory", 500, "", error.what()};
+    }
+  }
+  void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("tokens", static_cast<double>(tokens_));
+    object.Set("bytes", static_cast<double>(bytes_));
+    deferred.Resolve(object);
+  }
+
+ private:
+  std::optional<Failure> Save() {
+    auto file = handle_->engine->SavePrefix(key_);
+    if (!file) return file.failure();
+    tokens_ = file.value().tokens();
+    auto bytes = WritePrefixFile(path_, file.value());
+    if (!bytes) return bytes.failure();
+    bytes_ = bytes.value();
+    return std::nullopt;
+  }
+  std::optional<Failure> Restore() {
+    auto file = ReadPrefixFile(path_, handle_->engine->info().fingerprint);
+    if (!file) return file.failure();
+    for (const PrefixFile::Run& run : file.value().runs) bytes_ += run.state.size();
+    auto tokens = handle_->engine->RestorePrefix(key_, file.value());
+    if (!tokens) return tokens.failure();
+    tokens_ = tokens.value();
+    return std::nullopt;
+  }
+
+  const Handle handle_;
+  const std::string key_;
+  const std::string path_;
+  const bool saves_;
+  uint64_t tokens_ = 0;
+  uint64_t bytes_ = 0;
+};
+
 class CloseTask : public PromiseTask {
  public:
   CloseTask(Napi::Env env, Handle handle) : PromiseTask(env), handle_(std::move(handle)) {}
@@ -214,6 +263,24 @@ Napi::Value ApplyTemplate(const Handle& handle, const Napi::CallbackInfo& info) 
   }
   const auto task = std::make_shared<ApplyTemplateTask>(info.Env(), info[0].As<Napi::String>().Utf8Value());
   return PromptTask::Start(task, *handle->engine);
+}
+
+Napi::Value StartPrefixTask(const Handle& handle, const Napi::CallbackInfo& info, bool saves) {
+  if (!info[0].IsString() || !info[1].IsString()) {
+    return Throw(info.Env(), {"invalid_request", 400, "path", "Expected a prompt cache key and a path."});
+  }
+  const auto task = std::make_shared<PrefixTask>(info.Env(), handle, info[0].As<Napi::String>().Utf8Value(),
+                                                 info[1].As<Napi::String>().Utf8Value(), saves);
+  task->StartThread();
+  return task->promise();
+}
+
+Napi::Value SavePrefix(const Handle& handle, const Napi::CallbackInfo& info) {
+  return StartPrefixTask(handle, info, true);
+}
+
+Napi::Value RestorePrefix(const Handle& handle, const Napi::CallbackInfo& info) {
+  return StartPrefixTask(handle, info, false);
 }
 
 Napi::Value Close(const Handle& handle, const Napi::CallbackInfo& info) {
@@ -320,6 +387,8 @@ Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engi
   method("stats", ReadStats);
   method("tokenize", Tokenize);
   method("applyTemplate", ApplyTemplate);
+  method("savePrefix", SavePrefix);
+  method("restorePrefix", RestorePrefix);
   method("close", Close);
   return object;
 }

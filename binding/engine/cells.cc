@@ -22,7 +22,7 @@ std::optional<Cells::Opened> Cells::Open(const std::string& key, const PrefixTre
     tree_.Add(sequence, key);
     return Opened{sequence, 0};
   }
-  decoder_.CopyCells(match.source, sequence, match.length);
+  decoder_.CopyCells(match.source, sequence, 0, match.length);
   tree_.AddShared(sequence, match.source, match.length);
   const auto kept = std::find(kept_.begin(), kept_.end(), match.source);
   if (kept != kept_.end()) {
@@ -35,6 +35,13 @@ std::optional<Cells::Opened> Cells::Open(const std::string& key, const PrefixTre
     }
   }
   return Opened{sequence, match.length};
+}
+
+std::optional<llama_seq_id> Cells::Borrow() {
+  if (free_ids_.empty() && !EvictOldest()) return std::nullopt;
+  const llama_seq_id sequence = free_ids_.back();
+  free_ids_.pop_back();
+  return sequence;
 }
 
 void Cells::Cut(llama_seq_id sequence) { decoder_.RemoveCells(sequence, tree_.Length(sequence)); }
@@ -51,7 +58,7 @@ void Cells::Free(llama_seq_id sequence) {
 }
 
 void Cells::EvictFor(uint32_t cells) {
-  while (total_ - tree_.cells() < cells && EvictOldest()) {
+  while (unused() < cells && EvictOldest()) {
   }
 }
 

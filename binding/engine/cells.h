@@ -46,12 +46,20 @@ class Cells {
   void EvictFor(uint32_t cells);
   bool EvictOldest(llama_seq_id except = -1);
 
+  // Everything that the sequences of a key hold.
+  std::vector<PrefixTree::Run> Runs(const std::string& key) const { return tree_.Runs(key); }
+  // A sequence id that the caller alone uses and returns without cells. Nothing when all are running.
+  std::optional<llama_seq_id> Borrow();
+  void Return(llama_seq_id sequence) { free_ids_.push_back(sequence); }
+
   // Cells that only this sequence holds.
   uint32_t OwnCells(llama_seq_id sequence) const { return tree_.OwnCells(sequence); }
   bool keeps() const { return keeps_; }
   uint32_t total() const { return total_; }
   // Held by running requests.
   uint32_t active() const { return tree_.active_cells(); }
+  // Held by nobody.
+  uint32_t unused() const { return total_ - tree_.cells(); }
   // Held for reuse only.
   uint32_t kept() const { return tree_.cells() - tree_.active_cells(); }
   uint64_t evictions() const { return evictions_; }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/types.h"
 #include "llama.h"
@@ -23,12 +25,16 @@ class Decoder {
   // `callback(data)` is asked on ggml's threads while Decode runs; true aborts it where the backend can.
   virtual void SetAbortCallback(ggml_abort_callback callback, void* data) = 0;
 
-  // The first `length` cells of `from` belong to `to` as well, which has none.
-  virtual void CopyCells(llama_seq_id from, llama_seq_id to, uint32_t length) = 0;
+  // The cells of `from` at positions begin..end-1 belong to `to` as well, which has none there.
+  virtual void CopyCells(llama_seq_id from, llama_seq_id to, uint32_t begin, uint32_t end) = 0;
   // Takes back the cells from position `from` on.
   virtual void RemoveCells(llama_seq_id sequence, uint32_t from) = 0;
   // Tokens whose cells the sequence has.
   virtual uint32_t CountCells(llama_seq_id sequence) = 0;
+  // The state of a sequence's cells as llama.cpp writes it; empty where that fails.
+  virtual std::vector<uint8_t> SaveState(llama_seq_id sequence) = 0;
+  // Fills cells of a sequence that has none. False, and still none, where llama.cpp refuses.
+  virtual bool LoadState(llama_seq_id sequence, std::span<const uint8_t> state) = 0;
 
   // Any thread.
   virtual bool EndsGeneration(llama_token token) const = 0;

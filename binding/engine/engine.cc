@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <future>
 #include <limits>
 #include <new>
+
+#include "engine/prefix_store.h"
 
 namespace tokenloop {
 
@@ -97,6 +100,32 @@ void Engine::Take(uint32_t id, uint64_t weight) {
   if (!control) return;
   control->taken += weight;
   if (control->awaited) loop_.Wake();
+}
+
+template <typename T, typename Body>
+Result<T> Engine::OnLoop(Body body) {
+  std::promise<Result<T>> promise;
+  loop_.Post([&](Cells* cells) {
+    if (cells == nullptr) {
+      promise.set_value(Failure{"engine_closed", 503, "", "The engine is closed."});
+      return;
+    }
+    try {
+      promise.set_value(body(*cells));
+    } catch (const std::exception& error) {
+      promise.set_value(Failure{"out_of_memory", 500, "", error.what()});
+    }
+  });
+  return promise.get_future().get();
+}
+
+// The model is there as long as the loop runs.
+Result<PrefixFile> Engine::SavePrefix(const std::string& key) {
+  return OnLoop<PrefixFile>([&](Cells& cells) { return tokenloop::SavePrefix(cells, *model_, key); });
+}
+
+Result<uint64_t> Engine::RestorePrefix(const std::string& key, const PrefixFile& file) {
+  return OnLoop<uint64_t>([&](Cells& cells) { return tokenloop::RestorePrefix(cells, *model_, key, file); });
 }
 
 bool Engine::Post(Job job) {

@@ -14,6 +14,7 @@
 
 #include "engine/loop.h"
 #include "engine/model.h"
+#include "engine/prefix_file.h"
 #include "engine/process.h"
 #include "engine/thread.h"
 #include "engine/types.h"
@@ -40,6 +41,10 @@ class Engine : public Stoppable {
   void Take(uint32_t id, uint64_t weight);
   // False when the engine is closed; then `job` was not taken.
   bool Post(Job job);
+  // What is cached under a prompt cache key, out to a file and back (engine/prefix_store.h). They block: not for the
+  // JavaScript thread.
+  Result<PrefixFile> SavePrefix(const std::string& key);
+  Result<uint64_t> RestorePrefix(const std::string& key, const PrefixFile& file);
   Stats stats() const { return loop_.Snapshot(); }
   const ModelInfo& info() const { return info_; }
 
@@ -50,6 +55,8 @@ class Engine : public Stoppable {
  private:
   void AnswerFinished(uint32_t id);
   uint32_t RetryAfter() const;
+  template <typename T, typename Body>
+  Result<T> OnLoop(Body body);
   std::shared_ptr<RequestControl> Find(uint32_t id);
   void RunPromptThread();
   void PrepareAll(const std::vector<std::shared_ptr<Request>>& answers);

@@ -64,6 +64,18 @@ void TokenLoop::Ready(std::shared_ptr<Request> request, PreparedPrompt prompt) {
   wake_.notify_one();
 }
 
+void TokenLoop::Post(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) {
+      commands_.push_back(std::move(command));
+      wake_.notify_one();
+      return;
+    }
+  }
+  command(nullptr);
+}
+
 void TokenLoop::Wake() {
   const std::lock_guard lock(mutex_);
   woken_ = true;
@@ -99,13 +111,25 @@ void TokenLoop::Run() {
   Forget();
   UpdateStats();
   PublishEvents();
+  End();
+}
+
+void TokenLoop::End() {
+  std::vector<Command> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    commands.swap(commands_);
+  }
+  for (const Command& command : commands) command(nullptr);
 }
 
 bool TokenLoop::TakeInbox() {
   std::vector<Arrival> arrivals;
+  std::vector<Command> commands;
   {
     std::unique_lock lock(mutex_);
-    const auto ready = [&] { return stopping_ || woken_ || !inbox_.empty(); };
+    const auto ready = [&] { return stopping_ || woken_ || !inbox_.empty() || !commands_.empty(); };
     if (!HasWork()) {
       if (next_timer_) {
         wake_.wait_until(lock, *next_timer_, ready);
@@ -115,7 +139,9 @@ bool TokenLoop::TakeInbox() {
     }
     woken_ = false;
     arrivals.swap(inbox_);
+    commands.swap(commands_);
   }
+  for (const Command& command : commands) command(&cells_);
   for (Arrival& arrival : arrivals) Absorb(std::move(arrival));
   return !stopping_;
 }

@@ -33,6 +33,9 @@ class TokenLoop {
   void Submit(std::shared_ptr<Request> request);
   // Its prompt is prepared, or has failed. Prompt thread.
   void Ready(std::shared_ptr<Request> request, PreparedPrompt prompt);
+  // Runs `command` on the loop thread between two steps, or at once with nullptr when the loop has ended. Any thread.
+  using Command = std::function<void(Cells*)>;
+  void Post(Command command);
   // Something in a request's control has changed that the loop waits for. Any thread.
   void Wake();
   // Ends the running decode, gives every request its last event and makes Run return. Any thread.
@@ -56,6 +59,7 @@ class TokenLoop {
 
   // loop.cc
   bool TakeInbox();  // waits for work; false when stopping
+  void End();
   bool HasWork() const;
   bool CanStep() const;
   void Absorb(Arrival arrival);
@@ -106,6 +110,8 @@ class TokenLoop {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Arrival> inbox_;
+  std::vector<Command> commands_;
+  bool ended_ = false;
   bool woken_ = false;
   std::atomic<bool> stopping_{false};
 

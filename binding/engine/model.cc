@@ -8,7 +8,9 @@
 #include <new>
 #include <thread>
 
+#include "build-info.h"
 #include "common.h"
+#include "engine/prefix_file.h"
 #include "engine/process.h"
 
 namespace tokenloop {
@@ -54,6 +56,24 @@ std::string Metadata(const llama_model* model, const char* key) {
   std::vector<char> buffer(1024);
   const int32_t length = llama_model_meta_val_str(model, key, buffer.data(), buffer.size());
   return length > 0 ? std::string(buffer.data()) : std::string();
+}
+
+// Tells one model file from another, and llama.cpp's builds. Of a file over 64 MiB 1,024 blocks of 64 KiB, evenly
+// spread: models that differ at all differ nearly everywhere.
+uint64_t Fingerprint(const std::string& path) {
+  const std::filesystem::path file(std::u8string(path.begin(), path.end()));
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<uint64_t>(std::max<std::streamoff>(stream.tellg(), 0));
+  std::vector<char> block(64 << 10);
+  const uint64_t blocks = std::min<uint64_t>(1024, (size + block.size() - 1) / block.size());
+  uint64_t hash = HashBytes(llama_commit(), std::strlen(llama_commit()), size);
+  for (uint64_t i = 0; i < blocks; ++i) {
+    stream.clear();
+    stream.seekg(static_cast<std::streamoff>(i * size / blocks));
+    stream.read(block.data(), static_cast<std::streamsize>(block.size()));
+    hash = HashBytes(block.data(), static_cast<size_t>(stream.gcount()), hash);
+  }
+  return hash;
 }
 
 llama_flash_attn_type FlashAttentionType(FlashAttention choice) {
@@ -195,6 +215,8 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.batch_size = llama_n_batch(context_.get());
   info_.micro_batch_size = llama_n_ubatch(context_.get());
   info_.divisible = divisible;
+  info_.sliding_window = llama_model_n_swa(model) > 0;
+  info_.fingerprint = Fingerprint(config.model);
   info_.threads = std::max(threads, threads_batch);
   return true;
 }
@@ -213,8 +235,9 @@ int32_t Model::Decode(const llama_batch& batch) {
   }
 }
 
-void Model::CopyCells(llama_seq_id from, llama_seq_id to, uint32_t length) {
-  llama_memory_seq_cp(llama_get_memory(context_.get()), from, to, 0, static_cast<llama_pos>(length));
+void Model::CopyCells(llama_seq_id from, llama_seq_id to, uint32_t begin, uint32_t end) {
+  llama_memory_seq_cp(llama_get_memory(context_.get()), from, to, static_cast<llama_pos>(begin),
+                      static_cast<llama_pos>(end));
 }
 
 void Model::RemoveCells(llama_seq_id sequence, uint32_t from) {
@@ -223,6 +246,23 @@ void Model::RemoveCells(llama_seq_id sequence, uint32_t from) {
 
 uint32_t Model::CountCells(llama_seq_id sequence) {
   return static_cast<uint32_t>(llama_memory_seq_pos_max(llama_get_memory(context_.get()), sequence) + 1);
+}
+
+std::vector<uint8_t> Model::SaveState(llama_seq_id sequence) {
+  std::vector<uint8_t> state(llama_state_seq_get_size(context_.get(), sequence));
+  const size_t written = llama_state_seq_get_data(context_.get(), state.data(), state.size(), sequence);
+  if (written != state.size()) state.clear();
+  return state;
+}
+
+bool Model::LoadState(llama_seq_id sequence, std::span<const uint8_t> state) {
+  try {
+    if (llama_state_seq_set_data(context_.get(), state.data(), state.size(), sequence) == state.size()) return true;
+  } catch (const std::exception&) {
+    // llama.cpp throws where the first bytes are not its own.
+  }
+  RemoveCells(sequence, 0);
+  return false;
 }
 
 std::vector<llama_token> Model::Tokenize(const std::string& text, bool add_special, bool parse_special) const {

@@ -34,9 +34,11 @@ class Model : public Decoder {
   void SetAbortCallback(ggml_abort_callback callback, void* data) override {
     llama_set_abort_callback(context_.get(), callback, data);
   }
-  void CopyCells(llama_seq_id from, llama_seq_id to, uint32_t length) override;
+  void CopyCells(llama_seq_id from, llama_seq_id to, uint32_t begin, uint32_t end) override;
   void RemoveCells(llama_seq_id sequence, uint32_t from) override;
   uint32_t CountCells(llama_seq_id sequence) override;
+  std::vector<uint8_t> SaveState(llama_seq_id sequence) override;
+  bool LoadState(llama_seq_id sequence, std::span<const uint8_t> state) override;
   bool EndsGeneration(llama_token token) const override { return llama_vocab_is_eog(vocab(), token); }
   void AppendPiece(llama_token token, std::string& out, bool with_control = false) const override;
 

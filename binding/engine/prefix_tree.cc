@@ -36,6 +36,30 @@ PrefixTree::Match PrefixTree::Find(const std::string& key, std::span<const Token
   return best;
 }
 
+std::vector<PrefixTree::Run> PrefixTree::Runs(const std::string& key) const {
+  std::vector<Run> runs;
+  const auto root = roots_.find(key);
+  if (root == roots_.end()) return runs;
+  struct Open {
+    const Node* node;
+    int32_t parent;
+    uint32_t start;
+  };
+  std::vector<Open> open = {{root->second.get(), -1, 0}};
+  while (!open.empty()) {
+    const auto [node, parent, start] = open.back();
+    open.pop_back();
+    int32_t self = parent;
+    if (!node->tokens.empty()) {
+      self = static_cast<int32_t>(runs.size());
+      runs.push_back({parent, start, !node->ends.empty(), AnyBelow(node), node->tokens});
+    }
+    const uint32_t end = start + static_cast<uint32_t>(node->tokens.size());
+    for (const auto& child : node->children) open.push_back({child.get(), self, end});
+  }
+  return runs;
+}
+
 void PrefixTree::Add(Sequence sequence, const std::string& key) {
   Node* root = Root(key);
   Enter(root, sequence);

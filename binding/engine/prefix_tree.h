@@ -35,6 +35,17 @@ class PrefixTree {
   // The longest prefix of `tokens` that a sequence of this key holds.
   Match Find(const std::string& key, std::span<const Token> tokens) const;
 
+  // Tokens whose cells the same sequences hold.
+  struct Run {
+    int32_t parent;     // index of the run before it, which comes earlier in the list; -1: none
+    uint32_t start;     // position of its first token
+    bool ends;          // whether a sequence ends with it
+    Sequence sequence;  // one that holds it
+    std::vector<Token> tokens;
+  };
+  // All runs of a key's sequences.
+  std::vector<Run> Runs(const std::string& key) const;
+
   // Adds an active sequence without cells.
   void Add(Sequence sequence, const std::string& key);
   // Adds an active sequence that shares the first `length` tokens of `source`, which has at least as many.

@@ -112,7 +112,9 @@ struct ModelInfo {
   uint32_t batch_size = 0;
   uint32_t micro_batch_size = 0;
   bool divisible = true;  // cells can be taken back one by one; the state of a recurrent model cannot
-  uint32_t threads = 1;   // that a decode keeps busy
+  bool sliding_window = false;
+  uint64_t fingerprint = 0;  // tells the model's file and llama.cpp's build from others
+  uint32_t threads = 1;      // that a decode keeps busy
 };
 
 enum class FinishReason : int32_t { kStop = 0, kLength = 1, kCancelled = 2 };

@@ -13,6 +13,8 @@ const engineMembers = {
   stats: "function",
   submit: "function",
   take: "function",
+  savePrefix: "function",
+  restorePrefix: "function",
   tokenize: "function",
 };
 const infoFields = {

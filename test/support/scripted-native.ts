@@ -129,6 +129,8 @@ export class ScriptedNative implements NativeAddon {
       stats: () => this.#stats(),
       tokenize: async (text) => Int32Array.from(text, (c) => c.charCodeAt(0)),
       applyTemplate: async (messages) => messages,
+      savePrefix: async () => ({ tokens: 0, bytes: 0 }),
+      restorePrefix: async () => ({ tokens: 0, bytes: 0 }),
       close: () => {
         closing ??= this.#close();
         return closing;
