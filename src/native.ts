@@ -63,6 +63,8 @@ export interface NativeLoadOptions {
   stallTimeoutMs: number;
   /** Most tokens guessed ahead in one step; 0: none. */
   draftTokens: number;
+  /** Model that guesses; "": n-grams of the text so far. */
+  draftModel: string;
   /** Map the file instead of reading it. */
   mmap: boolean;
   /** Keep the model's pages in RAM. */

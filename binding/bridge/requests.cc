@@ -34,6 +34,9 @@ Result<EngineConfig> ReadLoadOptions(const Napi::Value& value) {
   config.stream_buffer = static_cast<uint32_t>(fields.Integer("streamBufferBytes", 4096, 1 << 30));
   config.stall_timeout_ms = static_cast<uint32_t>(fields.Integer("stallTimeoutMs", 0, kInt32Max));
   config.draft_tokens = static_cast<uint32_t>(fields.Integer("draftTokens", 0, 64));
+  config.draft_model = fields.String("draftModel");
+  if (!config.draft_model.empty() && config.draft_tokens == 0)
+    fields.Refuse("draftTokens", "above 0 with 'draftModel'");
   config.mmap = fields.Boolean("mmap");
   config.mlock = fields.Boolean("mlock");
   const std::string flash_attention = fields.String("flashAttention");

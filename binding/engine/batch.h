@@ -19,8 +19,9 @@ class Batch {
         outputs_(capacity) {
     for (uint32_t i = 0; i < capacity; ++i) sequence_pointers_[i] = &sequences_[i];
   }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  // The arrays point into each other, and moving a vector leaves its elements where they are.
+  Batch(Batch&&) = default;
+  Batch& operator=(Batch&&) = default;
 
   void Clear() { size_ = 0; }
   // Returns its index. There must be room.

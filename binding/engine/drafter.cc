@@ -33,14 +33,9 @@ std::vector<int32_t> Drafter::Draft(std::span<const int32_t> tokens) {
   seen_ = tokens.size();
   const uint32_t from = far > 0 ? far : near;
   if (from == 0) return {};
-  const size_t count = std::min<size_t>(std::min(length_, most_), tokens.size() - from);
+  const size_t count = std::min<size_t>(length_.next(most_), tokens.size() - from);
   const auto followed = tokens.subspan(from, count);
   return {followed.begin(), followed.end()};
-}
-
-void Drafter::Confirm(size_t drafted, size_t accepted) {
-  if (drafted == 0) return;
-  length_ = accepted == drafted ? std::min(2 * length_, most_) : static_cast<uint32_t>(std::max<size_t>(accepted, 1));
 }
 
 }  // namespace tokenloop

@@ -15,7 +15,7 @@ Engine::Engine(std::unique_ptr<Model> model, const EngineConfig& config, std::sh
       sink_(std::move(sink)),
       info_(model_->info()),
       most_live_(config.queue_size + model_->info().parallel),
-      loop_(*model_, config, *sink_, [this](uint32_t id) { AnswerFinished(id); }) {
+      loop_(*model_, model_->draft_source(), config, *sink_, [this](uint32_t id) { AnswerFinished(id); }) {
   grammars_.emplace(*model_);
   ListStoppable(this);
   static std::once_flag after_first_load;

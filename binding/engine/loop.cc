@@ -33,9 +33,10 @@ uint32_t SamplingHelpers(const EngineConfig& config, const ModelInfo& info) {
 
 }  // namespace
 
-TokenLoop::TokenLoop(Decoder& decoder, const EngineConfig& config, EventSink& sink,
+TokenLoop::TokenLoop(Decoder& decoder, DraftSource* drafts, const EngineConfig& config, EventSink& sink,
                      std::function<void(uint32_t)> on_finished)
     : decoder_(decoder),
+      draft_source_(decoder.info().divisible ? drafts : nullptr),
       sink_(sink),
       on_finished_(std::move(on_finished)),
       config_(config),
@@ -176,9 +177,6 @@ void TokenLoop::Absorb(Arrival arrival) {
   request.prompt_size = size;
   request.sampler = std::move(prompt.sampler);
   if (prompt.grammar) request.constraint.emplace(std::move(prompt.grammar));
-  if (config_.draft_tokens > 0 && decoder_.info().divisible) {
-    request.drafter.emplace(config_.draft_tokens);
-  }
   request.stops = std::move(prompt.stops);
   request.text.emplace(request.stops);
   request.arrival = next_arrival_++;
@@ -401,6 +399,7 @@ void TokenLoop::Release(Request& request) {
   }
   request.cached = 0;
   request.state = RequestState::kFinished;
+  if (draft_source_ != nullptr) draft_source_->Forget(request);
   blocked_ = false;
   on_finished_(request.id);
 }

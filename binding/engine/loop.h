@@ -17,6 +17,7 @@
 #include "engine/batch.h"
 #include "engine/cells.h"
 #include "engine/decoder.h"
+#include "engine/draft_source.h"
 #include "engine/request.h"
 #include "engine/sampling_stage.h"
 #include "engine/scheduler.h"
@@ -27,7 +28,9 @@ namespace tokenloop {
 class TokenLoop {
  public:
   // `on_finished` is called on the loop thread after a request's last event was put into the batch to be published.
-  TokenLoop(Decoder& decoder, const EngineConfig& config, EventSink& sink, std::function<void(uint32_t)> on_finished);
+  // `drafts` may be null. `decoder` and `drafts` outlive the loop.
+  TokenLoop(Decoder& decoder, DraftSource* drafts, const EngineConfig& config, EventSink& sink,
+            std::function<void(uint32_t)> on_finished);
 
   // Announces a request whose prompt is being prepared. Any thread.
   void Submit(std::shared_ptr<Request> request);
@@ -99,6 +102,7 @@ class TokenLoop {
   static bool ShouldAbort(void* self);
 
   Decoder& decoder_;
+  DraftSource* const draft_source_;
   EventSink& sink_;
   const std::function<void(uint32_t)> on_finished_;
   const EngineConfig config_;

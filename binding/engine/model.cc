@@ -10,6 +10,7 @@
 
 #include "build-info.h"
 #include "common.h"
+#include "engine/draft_model.h"
 #include "engine/prefix_file.h"
 #include "engine/process.h"
 
@@ -143,6 +144,23 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
       Failure failure = context.failure();
       failure.message = with_log(failure.message);
       return failure;
+    }
+    if (!config.draft_model.empty()) {
+      if (auto failure = CheckFile(config.draft_model)) {
+        failure->param = "draftModel";
+        return *failure;
+      }
+      EngineConfig draft_config = config;
+      draft_config.threads = model->info_.threads;
+      auto draft = DraftModel::Load(draft_config, model->vocab(), model->info_.context_size, model->pool_.get());
+      if (!draft) {
+        Failure failure = draft.failure();
+        failure.message = with_log(failure.message);
+        return failure;
+      }
+      model->draft_source_ = std::move(draft.value());
+    } else if (config.draft_tokens > 0) {
+      model->draft_source_ = std::make_unique<NgramDrafts>(config.draft_tokens);
     }
     auto templates = ChatTemplates::Create(model->model_.get(), config.chat_template);
     if (!templates) return templates.failure();

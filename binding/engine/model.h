@@ -9,6 +9,7 @@
 
 #include "chat/templates.h"
 #include "engine/decoder.h"
+#include "engine/draft_source.h"
 #include "engine/types.h"
 #include "ggml-cpu.h"
 #include "llama.h"
@@ -44,6 +45,8 @@ class Model : public Decoder {
 
   llama_context* context() const { return context_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
+  // Null: nothing is guessed. Loop thread.
+  DraftSource* draft_source() const { return draft_source_.get(); }
   const ChatTemplates& templates() const { return *templates_; }
 
   // Thread-safe. `text` must be shorter than 2 GiB.
@@ -71,6 +74,7 @@ class Model : public Decoder {
   std::unique_ptr<ggml_threadpool, PoolDeleter> pool_;
   std::unique_ptr<ggml_threadpool, PoolDeleter> pool_batch_;
   std::unique_ptr<llama_context, ContextDeleter> context_;
+  std::unique_ptr<DraftSource> draft_source_;
   ModelInfo info_;
 };
 

@@ -30,7 +30,6 @@
 #include <vector>
 
 #include "engine/constraint.h"
-#include "engine/drafter.h"
 #include "engine/types.h"
 #include "llama.h"
 #include "sampling/sampler.h"
@@ -99,7 +98,6 @@ struct Request {
   std::optional<Constraint> constraint;
   std::optional<AnswerText> text;
   std::vector<std::string> stops;
-  std::optional<Drafter> drafter;
   std::vector<llama_token> drafts;  // guesses for this step
   uint32_t drafted = 0;
   uint32_t accepted = 0;

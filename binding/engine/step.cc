@@ -53,17 +53,19 @@ void TokenLoop::Step() {
 }
 
 void TokenLoop::MakeDrafts() {
-  if (config_.draft_tokens == 0) return;
+  if (draft_source_ == nullptr) return;
+  std::vector<Request*> decoding;
   for (const auto& request : running_) {
     request->drafts.clear();
-    if (!request->drafter || request->paused || request->state != RequestState::kDecoding) continue;
-    request->drafts = request->drafter->Draft(request->tokens);
+    if (!request->paused && request->state == RequestState::kDecoding) decoding.push_back(request.get());
+  }
+  draft_source_->Draft(decoding);
+  for (Request* request : decoding) {
     // The last token of an answer is not decoded, so nothing is drafted behind the one before it.
     const int32_t most = request->spec->max_tokens;
-    if (most >= 0) {
-      const size_t wanted = std::max(0, most - static_cast<int32_t>(request->generated()) - 1);
-      if (request->drafts.size() > wanted) request->drafts.resize(wanted);
-    }
+    if (most < 0) continue;
+    const size_t wanted = static_cast<size_t>(std::max(0, most - static_cast<int32_t>(request->generated()) - 1));
+    if (request->drafts.size() > wanted) request->drafts.resize(wanted);
   }
 }
 
@@ -199,7 +201,7 @@ void TokenLoop::Append(Request& request, SampleJob& job) {
     cells_.Append(request.sequence, std::span(request.drafts).first(right));
     request.cached += static_cast<uint32_t>(right);
     if (right < request.drafts.size()) cells_.Cut(request.sequence);
-    request.drafter->Confirm(request.drafts.size(), right);
+    draft_source_->Confirm(request, request.drafts.size(), right);
     request.drafted += static_cast<uint32_t>(request.drafts.size());
     request.accepted += static_cast<uint32_t>(right);
     stats_.drafted_tokens += request.drafts.size();

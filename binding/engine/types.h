@@ -91,6 +91,7 @@ struct EngineConfig {
   std::optional<uint32_t> sampling_threads;
   uint32_t stream_buffer = 256 * 1024;  // unread bytes at which an answer pauses
   uint32_t stall_timeout_ms = 60000;    // how long it may stay paused; 0: for ever
+  std::string draft_model;              // a file; empty: guesses come from n-grams
   uint32_t draft_tokens = 0;            // most tokens guessed from what was said before; 0: none
   bool mmap = true;
   bool mlock = false;
