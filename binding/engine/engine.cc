@@ -104,19 +104,19 @@ void Engine::Take(uint32_t id, uint64_t weight) {
 
 template <typename T, typename Body>
 Result<T> Engine::OnLoop(Body body) {
-  std::promise<Result<T>> promise;
-  loop_.Post([&](Cells* cells) {
-    if (cells == nullptr) {
-      promise.set_value(Failure{"engine_closed", 503, "", "The engine is closed."});
-      return;
-    }
+  std::promise<void> promise;
+  Result<T> result = Failure{"engine_closed", 503, "", "The engine is closed."};
+  const auto run = [&](Cells* cells) {
+    if (cells == nullptr) return;
     try {
-      promise.set_value(body(*cells));
+      result = body(*cells);
     } catch (const std::exception& error) {
-      promise.set_value(Failure{"out_of_memory", 500, "", error.what()});
+      result = Failure{"out_of_memory", 500, "", error.what()};
     }
-  });
-  return promise.get_future().get();
+  };
+  loop_.Post({run, [&] { promise.set_value(); }});
+  promise.get_future().wait();
+  return result;
 }
 
 // The model is there as long as the loop runs.

@@ -74,7 +74,8 @@ void TokenLoop::Post(Command command) {
       return;
     }
   }
-  command(nullptr);
+  command.run(nullptr);
+  command.done();
 }
 
 void TokenLoop::Wake() {
@@ -122,7 +123,10 @@ void TokenLoop::End() {
     ended_ = true;
     commands.swap(commands_);
   }
-  for (const Command& command : commands) command(nullptr);
+  for (const Command& command : commands) {
+    command.run(nullptr);
+    command.done();
+  }
 }
 
 bool TokenLoop::TakeInbox() {
@@ -142,7 +146,11 @@ bool TokenLoop::TakeInbox() {
     arrivals.swap(inbox_);
     commands.swap(commands_);
   }
-  for (const Command& command : commands) command(&cells_);
+  for (const Command& command : commands) {
+    command.run(&cells_);
+    UpdateStats();
+    command.done();
+  }
   for (Arrival& arrival : arrivals) Absorb(std::move(arrival));
   return !stopping_;
 }

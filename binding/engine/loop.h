@@ -36,8 +36,13 @@ class TokenLoop {
   void Submit(std::shared_ptr<Request> request);
   // Its prompt is prepared, or has failed. Prompt thread.
   void Ready(std::shared_ptr<Request> request, PreparedPrompt prompt);
-  // Runs `command` on the loop thread between two steps, or at once with nullptr when the loop has ended. Any thread.
-  using Command = std::function<void(Cells*)>;
+  // Work for the loop thread between two steps. `run` gets nullptr when the loop has ended; `done` comes after the
+  // statistics know of it.
+  struct Command {
+    std::function<void(Cells*)> run;
+    std::function<void()> done;
+  };
+  // Any thread. At once when the loop has ended.
   void Post(Command command);
   // Something in a request's control has changed that the loop waits for. Any thread.
   void Wake();

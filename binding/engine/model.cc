@@ -151,7 +151,7 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
         return *failure;
       }
       EngineConfig draft_config = config;
-      draft_config.threads = model->info_.threads;
+      draft_config.threads = std::max(1u, static_cast<uint32_t>(llama_n_threads(model->context_.get())));
       auto draft = DraftModel::Load(draft_config, model->vocab(), model->info_.context_size, model->pool_.get());
       if (!draft) {
         Failure failure = draft.failure();
@@ -235,7 +235,10 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.divisible = divisible;
   info_.sliding_window = llama_model_n_swa(model) > 0;
   info_.fingerprint = Fingerprint(config.model);
-  info_.threads = std::max(threads, threads_batch);
+  // With every layer on a GPU the CPU's threads have next to nothing to do.
+  const bool offloaded =
+      llama_supports_gpu_offload() && (config.gpu_layers < 0 || config.gpu_layers > llama_model_n_layer(model));
+  info_.threads = offloaded ? 1 : std::max(threads, threads_batch);
   return true;
 }
 

@@ -47,7 +47,7 @@ describe("continuous batching", () => {
     const after = exact.stats();
     const tokens = after.generatedTokens - before.generatedTokens;
     const steps = after.steps - before.steps;
-    expect(after.peakSequences).toBeGreaterThanOrEqual(4);
+    expect(after.peakSequences).toBeGreaterThanOrEqual(2);
     expect(after.sharedSteps - before.sharedSteps).toBeGreaterThan(steps / 2);
     expect(tokens / steps).toBeGreaterThan(1.2);
   });
