@@ -78,7 +78,13 @@ export const buildOptions = [
     flag: "asan",
     group: "kind",
     help: "the addon's own files with AddressSanitizer and UBSan, in build/asan (llama.cpp without)",
-    addon: { TOKENLOOP_ASAN: "ON" },
+    addon: { TOKENLOOP_SANITIZE: "address,undefined" },
+  },
+  {
+    flag: "tsan",
+    group: "kind",
+    help: "the addon's own files with ThreadSanitizer, in build/tsan; for build/tsan/test/tokenloop_loop_test",
+    addon: { TOKENLOOP_SANITIZE: "thread" },
   },
 ];
 
@@ -143,7 +149,7 @@ export function llamaSettings(chosen) {
  */
 export function addonSettings(chosen) {
   return Object.assign(
-    { CMAKE_BUILD_TYPE: "Release", TOKENLOOP_ASAN: "OFF" },
+    { CMAKE_BUILD_TYPE: "Release", TOKENLOOP_SANITIZE: "" },
     ...chosen.map(({ addon }) => addon ?? {}),
   );
 }

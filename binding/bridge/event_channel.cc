@@ -3,42 +3,19 @@
 #include <cstring>
 #include <iterator>
 
-#include "text/utf8.h"
-
 namespace tokenloop {
 
 void EventChannel::Publish(std::span<const Event> events) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Event& event : events) {
-      const bool ascii = IsAscii(event.text);
-      const size_t start = text_units_;
-      text_units_ += ascii ? event.text.size() : Utf16Length(event.text);
-      ascii_ = ascii_ && ascii;
-      text_ += event.text;
-      records_.insert(records_.end(), {static_cast<int32_t>(event.request), static_cast<int32_t>(event.choice),
-                                       static_cast<int32_t>(event.kind), event.value, static_cast<int32_t>(start),
-                                       static_cast<int32_t>(text_units_)});
-    }
-  }
+  queue_.Push(events);
   environment_.RingFor(shared_from_this());
 }
 
 void EventChannel::Deliver(Napi::Env env) {
-  std::string text;
-  std::vector<int32_t> records;
-  bool ascii = true;
-  {
-    const std::lock_guard lock(mutex_);
-    text.swap(text_);
-    records.swap(records_);
-    ascii = ascii_;
-    ascii_ = true;
-    text_units_ = 0;
-  }
+  const EventQueue::Batch batch = queue_.Take();
+  const auto& [text, ascii, records] = batch;
   if (records.empty() || on_events_.IsEmpty()) return;
 
-  for (size_t at = 0; at < records.size(); at += 6) {
+  for (size_t at = 0; at < records.size(); at += EventQueue::kRecordSize) {
     const auto kind = static_cast<EventKind>(records[at + 2]);
     if (kind == EventKind::kFinished || kind == EventKind::kFailed) environment_.ReleaseActive();
   }

@@ -3,14 +3,11 @@
 
 #include <napi.h>
 
-#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "bridge/environment.h"
+#include "engine/event_queue.h"
 #include "engine/types.h"
 
 namespace tokenloop {
@@ -33,12 +30,7 @@ class EventChannel : public EventSink, public Deliverable, public std::enable_sh
  private:
   Environment& environment_;
   Napi::FunctionReference on_events_;
-
-  std::mutex mutex_;  // guards what follows
-  std::string text_;
-  size_t text_units_ = 0;  // UTF-16 units of text_
-  bool ascii_ = true;
-  std::vector<int32_t> records_;
+  EventQueue queue_;
 };
 
 }  // namespace tokenloop

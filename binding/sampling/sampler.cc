@@ -98,6 +98,12 @@ Result<std::unique_ptr<Sampler>> Sampler::Create(const llama_vocab* vocab, const
   return sampler;
 }
 
+std::unique_ptr<Sampler> Sampler::Greedy(uint32_t vocab_size) {
+  auto sampler = std::unique_ptr<Sampler>(new Sampler);
+  sampler->n_vocab_ = vocab_size;
+  return sampler;
+}
+
 llama_token Sampler::Sample(const float* logits, Candidates& scratch) {
   if (!chain_) return FirstOfLargest({logits, n_vocab_});
   llama_token_data_array array = {};

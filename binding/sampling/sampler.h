@@ -23,6 +23,9 @@ class Sampler {
   static Result<std::unique_ptr<Sampler>> Create(const llama_vocab* vocab, const SamplingParams& params,
                                                  uint32_t context_size);
 
+  // The most likely token, always.
+  static std::unique_ptr<Sampler> Greedy(uint32_t vocab_size);
+
   // Draws from the model's logits (n_vocab of them). Returns LLAMA_TOKEN_NULL when there is nothing to draw from:
   // logits that are not numbers, or all of them banned.
   llama_token Sample(const float* logits, Candidates& scratch);

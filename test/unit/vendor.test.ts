@@ -66,15 +66,18 @@ describe("build options", () => {
 
   it("keep llama.cpp's tree the same for --debug and --asan, and give the addon its settings", () => {
     const plain = llamaSettings(parseArguments([], "linux").chosen);
-    for (const flag of ["--debug", "--asan"]) {
+    for (const flag of ["--debug", "--asan", "--tsan"]) {
       expect(llamaSettings(parseArguments([flag], "linux").chosen)).toEqual(plain);
     }
     expect(addonSettings(parseArguments([], "linux").chosen)).toEqual({
       CMAKE_BUILD_TYPE: "Release",
-      TOKENLOOP_ASAN: "OFF",
+      TOKENLOOP_SANITIZE: "",
     });
     expect(addonSettings(parseArguments(["--debug"]).chosen)).toMatchObject({ CMAKE_BUILD_TYPE: "Debug" });
-    expect(addonSettings(parseArguments(["--asan"]).chosen)).toMatchObject({ TOKENLOOP_ASAN: "ON" });
+    expect(addonSettings(parseArguments(["--asan"]).chosen)).toMatchObject({
+      TOKENLOOP_SANITIZE: "address,undefined",
+    });
+    expect(addonSettings(parseArguments(["--tsan"]).chosen)).toMatchObject({ TOKENLOOP_SANITIZE: "thread" });
   });
 
   it("do not depend on their order, so that one choice has one tree", () => {
