@@ -180,8 +180,8 @@ describe("random mixes of requests", () => {
     );
     expect(noise).toBeGreaterThan(0);
     expect(noise).toBeLessThan(0.5);
-    // Both of the two best words may have moved, each by the noise.
-    for (const difference of differences) expect(difference.margin, JSON.stringify(difference)).toBeLessThan(2 * noise);
+    // Both of the two best words may have moved, each by the noise, which was seen on half of the tokens only.
+    for (const difference of differences) expect(difference.margin, JSON.stringify(difference)).toBeLessThan(4 * noise);
     expect(differences.length).toBeLessThan(answers / 10);
     for (const name of [
       "preemptions",
