@@ -3,10 +3,10 @@ import { defineConfig } from "tsdown";
 const common = { platform: "node", target: "node20", fixedExtension: false } as const;
 
 export default defineConfig([
-  // The command line shares its code with the library.
+  // The command line shares its code with the library; the worker is found by its name (src/schema/worker-file.ts).
   {
     ...common,
-    entry: { index: "src/index.ts", "cli/main": "src/cli/main.ts" },
+    entry: { index: "src/index.ts", "cli/main": "src/cli/main.ts", "schema-worker": "src/schema/worker.ts" },
     format: ["esm"],
     dts: { entry: "src/index.ts" },
     clean: true,

@@ -1,7 +1,13 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
+const schemaWorker = fileURLToPath(new URL("test/support/schema-worker.ts", import.meta.url));
+
 export default defineConfig({
+  // On the sources, the thread that compiles schemas runs what globalSetup made of them.
+  resolve: { alias: [{ find: /^\.\/worker-file\.js$/, replacement: schemaWorker }] },
   test: {
+    globalSetup: schemaWorker,
     include: ["test/**/*.test.ts"],
     exclude: ["test/bench/**"],
     // Each file in a process of its own: a crash of the addon is then one file's failure.

@@ -1,3 +1,4 @@
+import { abortable } from "./abortable.js";
 import { AbortError, BadRequestError, EngineClosedError, fromNative } from "./errors.js";
 import { createHandler, type FetchHandler } from "./http/handler.js";
 import { type EngineParts, loadParts } from "./load.js";
@@ -18,11 +19,11 @@ import type {
   ChatCompletionCreateParamsNonStreaming,
   ChatCompletionCreateParamsStreaming,
 } from "./openai/params.js";
-import { SchemaCache } from "./openai/response-format.js";
 import type { ChatCompletion, ChatCompletionMessageParam } from "./openai/types.js";
 import { validateRequest } from "./openai/validate.js";
 import { findPackageRoot } from "./package-root.js";
 import { Run } from "./run.js";
+import { SchemaCompiler } from "./schema/compiler.js";
 import { ChatCompletionStream } from "./stream.js";
 
 /** The loaded model, and what it was loaded with. */
@@ -72,7 +73,7 @@ export class Engine {
 
   readonly #parts: EngineParts;
   readonly #fingerprint: string;
-  readonly #schemas = new SchemaCache();
+  readonly #schemas = new SchemaCompiler();
   #draining: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -184,7 +185,7 @@ export class Engine {
     const { native, router } = this.#parts;
     for (const sink of router.sinks()) if (sink instanceof Run) sink.engineCloses();
     try {
-      await native.close();
+      await Promise.all([native.close(), this.#schemas.close()]);
     } catch (error) {
       throw fromNative(error);
     } finally {
@@ -200,10 +201,7 @@ export class Engine {
       throw new BadRequestError("Invalid option 'signal': expected an AbortSignal.", "signal", "invalid_option");
     }
     if (signal?.aborted) throw new AbortError(signal.reason);
-    this.#assertOpen();
-    if (this.#draining !== undefined) {
-      throw new EngineClosedError("The engine takes no more requests: it is draining.", "engine_draining");
-    }
+    this.#assertTakesRequests();
     const request = validateRequest(params);
     const { native, router, options: options_ } = this.#parts;
     const chunks = new ChunkBuilder({
@@ -211,7 +209,11 @@ export class Engine {
       fingerprint: this.#fingerprint,
       includeUsage: request.includeUsage || !request.stream,
     });
-    const nativeRequest = toNativeRequest(request, this.info.vocabSize, this.#schemas);
+    const made = request.jsonFormat === undefined ? request.grammar : this.#schemas.grammar(request.jsonFormat);
+    // Only what must wait waits: requests are queued in the order of their calls.
+    const grammar = typeof made === "string" ? made : await abortable(made, signal);
+    this.#assertTakesRequests();
+    const nativeRequest = toNativeRequest(request, this.info.vocabSize, grammar);
     const run = new Run(native, router, nativeRequest, chunks, options_.streamBufferBytes, signal);
     await run.started;
     const stream = new ChatCompletionStream(run);
@@ -220,6 +222,12 @@ export class Engine {
 
   #assertOpen(): void {
     if (this.#closing !== undefined) throw new EngineClosedError();
+  }
+
+  #assertTakesRequests(): void {
+    this.#assertOpen();
+    if (this.#draining === undefined) return;
+    throw new EngineClosedError("The engine takes no more requests: it is draining.", "engine_draining");
   }
 
   #native<Result>(call: () => Result): Result {

@@ -1,7 +1,6 @@
 #include "engine/constraint.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "engine/model.h"
 
@@ -69,31 +68,15 @@ void Constraint::Prepare() {
   prepared_ = true;
 }
 
-std::optional<Failure> Constraint::Mask(const float* logits, std::vector<float>& masked) {
+Result<TokenBits> Constraint::Mask() {
   Prepare();
   if (too_ambiguous_) {
     return Failure{"grammar_too_ambiguous", 400, "grammar", "The grammar is too ambiguous to be followed."};
   }
-  const grammar::Vocabulary& trie = *compiled_->vocabulary->trie;
-  constexpr float kBanned = -std::numeric_limits<float>::infinity();
-  masked.resize(trie.size());
-  bool any = false;
-  for (size_t word = 0; word < bits_.size(); ++word) {
-    const size_t begin = word * 64;
-    const size_t end = std::min(begin + 64, trie.size());
-    const uint64_t bits = bits_[word];
-    any = any || bits != 0;
-    if (bits == 0) {
-      std::fill(masked.begin() + static_cast<std::ptrdiff_t>(begin), masked.begin() + static_cast<std::ptrdiff_t>(end),
-                kBanned);
-    } else if (bits == ~uint64_t{0}) {
-      std::copy(logits + begin, logits + end, masked.begin() + static_cast<std::ptrdiff_t>(begin));
-    } else {
-      for (size_t i = begin; i < end; ++i) masked[i] = (bits >> (i - begin)) & 1 ? logits[i] : kBanned;
-    }
+  if (std::all_of(bits_.begin(), bits_.end(), [](uint64_t word) { return word == 0; })) {
+    return Failure{"grammar_dead_end", 400, "grammar", "The grammar leaves no token to go on with."};
   }
-  if (!any) return Failure{"grammar_dead_end", 400, "grammar", "The grammar leaves no token to go on with."};
-  return std::nullopt;
+  return TokenBits(bits_);
 }
 
 bool Constraint::Accept(llama_token token, const std::string& bytes) {

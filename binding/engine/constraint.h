@@ -3,7 +3,6 @@
 
 #include <list>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "engine/types.h"
 #include "grammar/mask.h"
 #include "llama.h"
+#include "sampling/largest.h"
 
 namespace tokenloop {
 
@@ -56,10 +56,10 @@ class Constraint {
 
   // Computes the mask for the next token; without effect when that is done. Mask() does it where nobody did before.
   void Prepare();
-  // Fills `masked` with the logits, -infinity where the grammar does not allow the token; tokens that end generation
+  // The tokens that the grammar allows , good until Accept(); tokens that end generation
   // are allowed exactly where the grammar may end. Fails with code "grammar_dead_end" when no token is left, and with
   // "grammar_too_ambiguous" when the grammar cannot be followed in bounded time (both 400, param "grammar").
-  std::optional<Failure> Mask(const float* logits, std::vector<float>& masked);
+  Result<TokenBits> Mask();
   // A token that Mask allowed, and the bytes it stands for. False when the grammar is too ambiguous to be followed.
   bool Accept(llama_token token, const std::string& bytes);
   // The grammar may end here, and nothing can follow.

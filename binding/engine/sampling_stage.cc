@@ -45,14 +45,17 @@ void SamplingStage::SampleOne(SampleJob& job, Scratch& scratch) const try {
   Request& request = *job.request;
   for (size_t i = 0; i < job.logits.size(); ++i) {
     const float* logits = job.logits[i];
-    const float* allowed = logits;
-    if (request.constraint && logits != nullptr) {
-      job.failure = request.constraint->Mask(logits, scratch.masked);
-      if (job.failure) return;
-      allowed = scratch.masked.data();
+    TokenBits allowed;  // all
+    if (request.constraint) {
+      Result<TokenBits> mask = request.constraint->Mask();
+      if (!mask) {
+        job.failure = mask.failure();
+        return;
+      }
+      allowed = mask.value();
     }
     const llama_token token =
-        logits == nullptr ? LLAMA_TOKEN_NULL : request.sampler->Sample(allowed, scratch.candidates);
+        logits == nullptr ? LLAMA_TOKEN_NULL : request.sampler->Sample(logits, allowed, scratch.candidates);
     if (token == LLAMA_TOKEN_NULL) {
       job.failure = Failure{"invalid_logits", 500, "", "The model's logits are not numbers, or every token is banned."};
       return;

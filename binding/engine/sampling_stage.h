@@ -48,7 +48,6 @@ class SamplingStage {
  private:
   struct Scratch {
     Candidates candidates;
-    std::vector<float> masked;
     std::string piece;
   };
 

@@ -1,7 +1,9 @@
 #include "grammar/local_automaton.h"
 
 #include <algorithm>
+#include <bit>
 #include <bitset>
+#include <optional>
 
 #include "grammar/matcher.h"
 #include "grammar/vocabulary.h"
@@ -91,12 +93,15 @@ LocalAutomaton::StateId LocalAutomaton::Intern(std::vector<Thread> threads, bool
   }
   Tidy(state->relaxed);
   Tidy(state->narrowed);
+  if (!state->relaxed.empty()) state->highest_relaxed = state->relaxed.back().first;
+  if (!state->narrowed.empty()) state->highest_narrowed = state->narrowed.back().first;
   uint8_t interval = 0;
   for (size_t byte = 0; byte < 256; ++byte) {
     if (byte > 0 && starts.test(byte)) ++interval;
     state->interval[byte] = interval;
   }
   state->next.assign(size_t{interval} + 1, kUnknown);
+  state->alive = !threads.empty();
   state->escapes = escapes;
   state->threads = std::move(threads);
   bytes_ += sizeof(State) + state->next.size() * sizeof(StateId) + state->threads.size() * 4 * sizeof(Thread);
@@ -151,17 +156,32 @@ LocalAutomaton::StateId LocalAutomaton::Change(StateId id, uint32_t height, Step
   return changed;
 }
 
-// Where all these bytes lead, if they lead to the same state.
+uint32_t LocalAutomaton::Horizon(StateId x, StateId y) {
+  if (x == y) return UINT32_MAX;
+  // Between two heights at which a counter drops out nothing changes. Ascending, and the states are never moved.
+  const Steps& left = states_[static_cast<size_t>(x)]->relaxed;
+  const Steps& right = states_[static_cast<size_t>(y)]->relaxed;
+  size_t i = left.size();
+  size_t j = right.size();
+  while (i > 0 || j > 0) {
+    const uint32_t height = std::max(i > 0 ? left[i - 1].first : 0, j > 0 ? right[j - 1].first : 0);
+    if (Relax(x, height) == Relax(y, height)) return height;
+    if (i > 0 && left[i - 1].first == height) --i;
+    if (j > 0 && right[j - 1].first == height) --j;
+  }
+  return 0;
+}
+
 LocalAutomaton::StateId LocalAutomaton::Common(StateId state, uint8_t low, uint8_t high) {
-  if (state == kDead) return kDead;
+  if (state < 0) return state;
   const StateId next = Next(state, low);
   for (uint32_t byte = low + 1U; byte <= high; ++byte) {
-    if (Next(state, static_cast<uint8_t>(byte)) != next) return kDead;
+    if (Next(state, static_cast<uint8_t>(byte)) != next) return kUnknown;
   }
   return next;
 }
 
-bool LocalAutomaton::LoopsOverMultibyte(StateId state) {
+LocalAutomaton::StateId LocalAutomaton::CommonOverMultibyte(StateId state) {
   struct Form {
     uint8_t low, high, second_low, second_high, rest;
   };
@@ -169,22 +189,92 @@ bool LocalAutomaton::LoopsOverMultibyte(StateId state) {
   constexpr Form forms[] = {{0xC2, 0xDF, 0x80, 0xBF, 0}, {0xE0, 0xE0, 0xA0, 0xBF, 1}, {0xE1, 0xEC, 0x80, 0xBF, 1},
                             {0xED, 0xED, 0x80, 0x9F, 1}, {0xEE, 0xEF, 0x80, 0xBF, 1}, {0xF0, 0xF0, 0x90, 0xBF, 2},
                             {0xF1, 0xF3, 0x80, 0xBF, 2}, {0xF4, 0xF4, 0x80, 0x8F, 2}};
-  return std::all_of(std::begin(forms), std::end(forms), [&](const Form& form) {
-    StateId at = Common(Common(state, form.low, form.high), form.second_low, form.second_high);
-    for (uint8_t i = 0; i < form.rest; ++i) at = Common(at, 0x80, 0xBF);
-    return at == state;
-  });
+  std::optional<StateId> common;
+  for (const Form& form : forms) {
+    StateId at = Common(state, form.low, form.high);
+    const bool dead = at == kDead;
+    if (at >= 0) at = Common(at, form.second_low, form.second_high);
+    for (uint8_t i = 0; i < form.rest && at >= 0; ++i) at = Common(at, 0x80, 0xBF);
+    // Half a character may be a token, too: a dead end must be one from the first byte on.
+    if (at == kUnknown || (at == kDead && !dead) || (common && *common != at)) return kUnknown;
+    common = at;
+  }
+  return *common;
 }
 
-uint64_t LocalAutomaton::Loops(StateId id) {
-  if (states_[static_cast<size_t>(id)]->loops_known) return states_[static_cast<size_t>(id)]->loops;
+std::pair<LocalAutomaton::StateId, uint64_t> LocalAutomaton::CommonTarget(StateId id) {
+  std::array<StateId, Vocabulary::kMultibyteClass + 1> targets;
+  std::array<bool, Vocabulary::kMultibyteClass + 1> seen{};
+  for (uint32_t byte = 0; byte < 0x80; ++byte) {
+    const uint32_t kind = Vocabulary::ByteClass(static_cast<uint8_t>(byte));
+    const StateId next = Next(id, static_cast<uint8_t>(byte));
+    targets[kind] = seen[kind] && targets[kind] != next ? kUnknown : next;
+    seen[kind] = true;
+  }
+  targets[Vocabulary::kMultibyteClass] = CommonOverMultibyte(id);
+  seen[Vocabulary::kMultibyteClass] = true;
+  StateId target = kUnknown;
+  uint64_t classes = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!seen[i] || targets[i] == kUnknown || targets[i] == target) continue;
+    uint64_t same = 0;
+    for (size_t j = i; j < targets.size(); ++j) {
+      if (seen[j] && targets[j] == targets[i]) same |= uint64_t{1} << j;
+    }
+    if (std::popcount(same) <= std::popcount(classes)) continue;
+    target = targets[i];
+    classes = same;
+  }
+  return {target, classes};
+}
+
+const LocalAutomaton::Countdown& LocalAutomaton::CountdownOf(StateId id) {
+  std::vector<std::pair<StateId, uint64_t>> chain;
+  Countdown known;
+  for (StateId at = id;;) {
+    const State& state = *states_[static_cast<size_t>(at)];
+    if (state.countdown_known) {
+      known = state.countdown;
+      break;
+    }
+    if (chain.size() > kMostCountdown) {
+      // Too far from the end: the states behind are not.
+      chain.resize(1);
+      break;
+    }
+    if (!state.alive || state.escapes) break;
+    const auto [next, classes] = CommonTarget(at);
+    chain.emplace_back(at, classes);
+    if (next == kDead) {
+      known = {classes, 0};
+      State& last = *states_[static_cast<size_t>(at)];
+      last.countdown = known;
+      last.countdown_known = true;
+      chain.pop_back();
+      break;
+    }
+    if (next == kUnknown || next == at) break;
+    at = next;
+  }
+  while (!chain.empty()) {
+    const auto [at, classes] = chain.back();
+    chain.pop_back();
+    if (known.classes != 0) known = {known.classes & classes, known.characters + 1};
+    State& state = *states_[static_cast<size_t>(at)];
+    state.countdown = known;
+    state.countdown_known = true;
+  }
+  return states_[static_cast<size_t>(id)]->countdown;
+}
+
+uint64_t LocalAutomaton::FindLoops(StateId id) {
   uint64_t loops = ~uint64_t{0};
   if (!alive(id)) loops = 0;
   for (uint32_t byte = 0; byte < 0x80 && loops != 0; ++byte) {
     const uint64_t bit = uint64_t{1} << Vocabulary::ByteClass(static_cast<uint8_t>(byte));
     if ((loops & bit) != 0 && Next(id, static_cast<uint8_t>(byte)) != id) loops &= ~bit;
   }
-  if (loops != 0 && !LoopsOverMultibyte(id)) loops &= ~(uint64_t{1} << Vocabulary::kMultibyteClass);
+  if (loops != 0 && CommonOverMultibyte(id) != id) loops &= ~(uint64_t{1} << Vocabulary::kMultibyteClass);
   State& state = *states_[static_cast<size_t>(id)];
   state.loops_known = true;
   state.loops = loops;

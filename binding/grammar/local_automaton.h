@@ -31,16 +31,37 @@ class LocalAutomaton {
     return next != kUnknown ? next : Compute(state, byte);
   }
   // Some thread waits for a byte: what was read so far is fine, whatever the real stack.
-  bool alive(StateId state) const { return !states_[static_cast<size_t>(state)]->threads.empty(); }
+  bool alive(StateId state) const { return states_[static_cast<size_t>(state)]->alive; }
   bool escapes(StateId state) const { return states_[static_cast<size_t>(state)]->escapes; }
   // An equivalent of `state` for texts of at most `height` bytes, the same for many states that differ in their
   // counters only.
-  StateId Relax(StateId state, uint32_t height) { return Change(state, height, &State::relaxed); }
+  StateId Relax(StateId state, uint32_t height) {
+    return height > states_[static_cast<size_t>(state)]->highest_relaxed ? state
+                                                                         : Change(state, height, &State::relaxed);
+  }
+  // The most bytes that `x` and `y` are known to take alike; states that are alive.
+  uint32_t Horizon(StateId x, StateId y);
   // A state that takes no more than `state` does of such texts: it never leaves a repetition that can go on.
-  StateId Narrow(StateId state, uint32_t height) { return Change(state, height, &State::narrowed); }
+  StateId Narrow(StateId state, uint32_t height) {
+    return height > states_[static_cast<size_t>(state)]->highest_narrowed ? state
+                                                                          : Change(state, height, &State::narrowed);
+  }
   // The classes of bytes (Vocabulary::ByteClass) that all lead back to `state`; kMultibyteClass: so do all characters
   // beyond ASCII.
-  uint64_t Loops(StateId state);
+  uint64_t Loops(StateId id) {
+    const State& state = *states_[static_cast<size_t>(id)];
+    return state.loops_known ? state.loops : FindLoops(id);
+  }
+
+  // Texts of the characters `classes` (as in Loops) are read from a state up to this many characters, alive all the way
+  // and without escaping; one more is the end. No classes: nothing is known.
+  struct Countdown {
+    uint64_t classes = 0;
+    uint32_t characters = 0;
+  };
+  // Not beyond kMostCountdown characters.
+  const Countdown& CountdownOf(StateId id);
+  static constexpr uint32_t kMostCountdown = 32;
 
   size_t bytes() const { return bytes_; }
   // Threads that were moved since the beginning.
@@ -57,21 +78,32 @@ class LocalAutomaton {
   static constexpr StateId kUnknown = -2;
 
   struct State {
-    std::vector<Thread> threads;
+    // What a walk looks at, close together.
+    bool alive = false;
     bool escapes = false;
     bool loops_known = false;
+    bool countdown_known = false;
+    uint32_t highest_relaxed = 0;  // the last step's height
+    uint32_t highest_narrowed = 0;
     uint64_t loops = 0;
-    std::array<uint8_t, 256> interval{};  // bytes that no edge tells apart
+    Countdown countdown;
     std::vector<StateId> next;            // by interval
+    std::array<uint8_t, 256> interval{};  // bytes that no edge tells apart
     Steps relaxed;
     Steps narrowed;
+    std::vector<Thread> threads;
   };
 
   StateId Change(StateId state, uint32_t height, Steps State::*steps);
   StateId Compute(StateId state, uint8_t byte);
   StateId Intern(std::vector<Thread> threads, bool escapes);
+  // Where all these bytes lead, if they lead to the same state; kUnknown if not.
   StateId Common(StateId state, uint8_t low, uint8_t high);
-  bool LoopsOverMultibyte(StateId state);
+  uint64_t FindLoops(StateId state);
+  // Where all characters beyond ASCII lead, if they lead to the same state; kUnknown if not.
+  StateId CommonOverMultibyte(StateId state);
+  // Where most characters lead, and the classes that do.
+  std::pair<StateId, uint64_t> CommonTarget(StateId state);
 
   const Program& program_;
   Closure closure_;

@@ -11,6 +11,8 @@ constexpr uint32_t kMaxFrames = 8;
 constexpr uint32_t kMaxCalls = 3;
 // Above this many nodes where the real stack decides, one frame more is looked at.
 constexpr size_t kTooOpen = 6000;
+// Within so many bytes of a bound it is worth to know how many characters are left.
+constexpr uint32_t kNear = 24;
 // What a task costs beside its walk, in nodes visited.
 constexpr uint64_t kStepsOfTask = 2000;
 
@@ -23,7 +25,7 @@ Masker::Masker(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const Voc
       closure_(grammar_->program()),
       automaton_(grammar_->program()) {
   path_.resize(size_t{vocabulary_->nodes()[0].height} + 1);
-  base_path_ = path_;
+  beside_.resize(path_.size());
 }
 
 size_t Masker::bytes() const {
@@ -210,6 +212,15 @@ void Masker::Clear(uint32_t first, uint32_t last, std::span<uint64_t> mask) cons
   for (uint32_t i = first; i < last; ++i) mask[ids[i] / 64] &= ~(uint64_t{1} << (ids[i] % 64));
 }
 
+void Masker::ClearLong(uint32_t first, uint32_t last, uint32_t characters, std::span<uint64_t> mask) const {
+  const std::vector<uint32_t>& ids = vocabulary_->ids();
+  const std::vector<uint16_t>& lengths = vocabulary_->characters();
+  for (uint32_t i = first; i < last; ++i) {
+    const uint64_t gone = lengths[i] > characters ? 1 : 0;
+    mask[ids[i] / 64] &= ~(gone << (ids[i] % 64));
+  }
+}
+
 bool Masker::TakesAll(const Vocabulary::Node& node, LocalAutomaton::StateId state) {
   return (node.classes & ~automaton_.Loops(state)) == 0 &&
          (node.utf8 || (node.classes >> Vocabulary::kMultibyteClass) == 0);
@@ -219,29 +230,45 @@ void Masker::WalkBeside(const Place& base, Place& place) {
   const std::vector<Vocabulary::Node>& nodes = vocabulary_->nodes();
   place.accepted = base.accepted;
   const std::span<uint64_t> mask = place.accepted;
-  auto known = base.escapes->begin();  // in the order of the walk, as place.escapes
-  path_[0] = place.start;
-  base_path_[0] = base.start;
+  // Both in the order of the walk. What is passed by without a look is as in the base.
+  Nodes& escapes = *place.escapes;
+  auto known = base.escapes->begin();
+  const auto copy_until = [&](uint32_t node) {
+    while (known != base.escapes->end() && *known < node) escapes.push_back(*known++);
+  };
+  const auto drop_until = [&](uint32_t node) {
+    while (known != base.escapes->end() && *known < node) ++known;
+  };
+  const auto enter = [&](uint32_t depth, LocalAutomaton::StateId state, LocalAutomaton::StateId beside, uint32_t end) {
+    beside_[depth] = {state, beside, beside == LocalAutomaton::kDead ? 0 : automaton_.Horizon(state, beside), end};
+  };
+  enter(0, place.start, base.start, nodes[0].end);
   for (uint32_t i = 1; i < nodes[0].end && !tired();) {
     ++steps_;
     const Vocabulary::Node& node = nodes[i];
+    const Beside& parent = beside_[node.depth - 1U];
+    if (node.height < parent.horizon) {
+      // Nor can what is left of its siblings tell the two apart: they are no higher.
+      i = parent.end;
+      continue;
+    }
     const auto next = [&](LocalAutomaton::StateId from) {
       if (from == LocalAutomaton::kDead) return from;
       const LocalAutomaton::StateId to = automaton_.Next(from, node.byte);
       return to != LocalAutomaton::kDead && automaton_.alive(to) ? automaton_.Relax(to, node.height) : to;
     };
-    const LocalAutomaton::StateId state = next(path_[node.depth - 1U]);
-    const LocalAutomaton::StateId beside = next(base_path_[node.depth - 1U]);
+    const LocalAutomaton::StateId state = next(parent.state);
+    const LocalAutomaton::StateId beside = next(parent.beside);
     if (state == beside) {
-      while (known != base.escapes->end() && *known < i) ++known;
-      while (known != base.escapes->end() && *known < node.end) place.escapes->push_back(*known++);
       i = node.end;
       continue;
     }
+    copy_until(i);
     const bool alive = state != LocalAutomaton::kDead && automaton_.alive(state);
     if (!alive) {
       Clear(node.tokens, nodes[node.end].tokens, mask);
-      if (state != LocalAutomaton::kDead) place.escapes->push_back(i);
+      if (state != LocalAutomaton::kDead) escapes.push_back(i);
+      drop_until(node.end);
       i = node.end;
       continue;
     }
@@ -249,15 +276,27 @@ void Masker::WalkBeside(const Place& base, Place& place) {
     const bool inner = node.end > i + 1;
     const LocalAutomaton::StateId narrow = inner ? automaton_.Narrow(state, node.height) : state;
     if (inner && TakesAll(node, narrow)) {
-      if (narrow != beside) Mark(nodes[i + 1].tokens, nodes[node.end].tokens, mask);
+      const bool known_all = beside != LocalAutomaton::kDead && TakesAll(node, beside);
+      if (!known_all) Mark(nodes[i + 1].tokens, nodes[node.end].tokens, mask);
+      drop_until(node.end);
       i = node.end;
       continue;
     }
-    if (inner && automaton_.escapes(state)) place.escapes->push_back(i);
-    path_[node.depth] = state;
-    base_path_[node.depth] = beside;
+    enter(node.depth, state, beside, node.end);
+    if (inner && beside != LocalAutomaton::kDead && beside_[node.depth].horizon <= kNear && TakesAll(node, beside)) {
+      const LocalAutomaton::Countdown& left = automaton_.CountdownOf(state);
+      if ((node.classes & ~left.classes) == 0) {
+        ClearLong(nodes[i + 1].tokens, nodes[node.end].tokens, node.characters + left.characters, mask);
+        drop_until(node.end);
+        i = node.end;
+        continue;
+      }
+    }
+    if (inner && automaton_.escapes(state)) escapes.push_back(i);
+    drop_until(i + 1);
     ++i;
   }
+  copy_until(nodes[0].end);
   // What the base allows and this place does not may not be cleared yet.
   if (tired()) std::fill(mask.begin(), mask.end(), 0);
 }

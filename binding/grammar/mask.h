@@ -61,6 +61,13 @@ class Masker {
     uint32_t calls;                     // that the upper frames may hold
     std::shared_ptr<const Nodes> from;  // null: the root
   };
+  // A node on the way of WalkBeside.
+  struct Beside {
+    LocalAutomaton::StateId state;
+    LocalAutomaton::StateId beside;  // the base's
+    uint32_t horizon;                // texts of so many bytes do not tell the two apart
+    uint32_t end;                    // of the node
+  };
   struct Cached {
     GrammarState state;
     std::vector<uint64_t> mask;
@@ -81,6 +88,8 @@ class Masker {
   // Everything below `node`, which the automaton reads from `start`.
   void Walk(uint32_t node, LocalAutomaton::StateId start, std::span<uint64_t> mask, Nodes& escapes);
   void Clear(uint32_t first_token, uint32_t last_token, std::span<uint64_t> mask) const;
+  // Clears those of more characters.
+  void ClearLong(uint32_t first_token, uint32_t last_token, uint32_t characters, std::span<uint64_t> mask) const;
   // Below `node`, everything that `state` (relaxed to the node's height) reads is allowed.
   bool TakesAll(const Vocabulary::Node& node, LocalAutomaton::StateId state);
   void Mark(uint32_t first_token, uint32_t last_token, std::span<uint64_t> mask) const;
@@ -95,11 +104,11 @@ class Masker {
   LocalAutomaton automaton_;
   std::unordered_map<LocalAutomaton::StateId, Place> places_;
   size_t place_bytes_ = 0;
-  uint64_t steps_ = 0;                              // of the mask that is being made
-  uint64_t work_before_ = 0;                        // automaton_.work() before it
-  std::vector<LocalAutomaton::StateId> path_;       // of a walk, by depth
-  std::vector<LocalAutomaton::StateId> base_path_;  // of WalkBeside
-  std::list<Cached> masks_;                         // the most recent first
+  uint64_t steps_ = 0;                         // of the mask that is being made
+  uint64_t work_before_ = 0;                   // automaton_.work() before it
+  std::vector<LocalAutomaton::StateId> path_;  // of Walk, by depth
+  std::vector<Beside> beside_;                 // of WalkBeside, by depth
+  std::list<Cached> masks_;                    // the most recent first
   std::unordered_multimap<uint64_t, std::list<Cached>::iterator> by_hash_;
 };
 

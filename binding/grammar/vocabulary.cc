@@ -92,6 +92,7 @@ Vocabulary::Vocabulary(std::span<const std::string> pieces) : size_(pieces.size(
       node.depth = static_cast<uint16_t>(path.size());
       node.byte = static_cast<uint8_t>(piece[path.size() - 1]);
       node.tokens = i;
+      node.characters = nodes_[path.back()].characters + ((node.byte & 0xC0) == 0x80 ? 0 : 1);
       parents.push_back(path.back());
       path.push_back(static_cast<uint32_t>(nodes_.size()));
       nodes_.push_back(node);
@@ -123,6 +124,37 @@ Vocabulary::Vocabulary(std::span<const std::string> pieces) : size_(pieces.size(
       if (next == kIll || (sound[i] & (1U << next)) == 0) sound[parent] &= static_cast<uint8_t>(~(1U << state));
     }
   }
+  OrderByHeight();
+}
+
+void Vocabulary::OrderByHeight() {
+  std::vector<Node> nodes;
+  std::vector<uint32_t> ids;
+  nodes.reserve(nodes_.size());
+  ids.reserve(ids_.size());
+  characters_.reserve(ids_.size());
+  std::vector<uint32_t> open{0};
+  std::vector<uint32_t> children;
+  while (!open.empty()) {
+    const uint32_t old = open.back();
+    open.pop_back();
+    Node node = nodes_[old];
+    node.end = static_cast<uint32_t>(nodes.size()) + (node.end - old);
+    node.tokens = static_cast<uint32_t>(ids.size());
+    nodes.push_back(node);
+    ids.insert(ids.end(), ids_.begin() + nodes_[old].tokens, ids_.begin() + nodes_[old + 1].tokens);
+    characters_.resize(ids.size(), node.characters);
+    children.clear();
+    for (uint32_t child = old + 1; child < nodes_[old].end; child = nodes_[child].end) children.push_back(child);
+    // The last one pushed is the first one out.
+    std::sort(children.begin(), children.end(), [&](uint32_t x, uint32_t y) {
+      return nodes_[x].height != nodes_[y].height ? nodes_[x].height < nodes_[y].height : x > y;
+    });
+    open.insert(open.end(), children.begin(), children.end());
+  }
+  nodes.push_back(nodes_.back());
+  nodes_.swap(nodes);
+  ids_.swap(ids);
 }
 
 }  // namespace tokenloop::grammar

@@ -57,7 +57,7 @@ TokenLogprobs ComputeLogprobs(std::span<const float> logits, llama_token chosen,
   result.logprob = logprob(logits[static_cast<size_t>(chosen)]);
   if (top > 0) {
     std::vector<llama_token_data> largest;
-    SelectLargest(logits, top, largest);
+    SelectLargest(logits, {}, top, largest);
     for (const llama_token_data& candidate : largest) result.top.emplace_back(candidate.id, logprob(candidate.logit));
   }
   return result;

@@ -6,8 +6,6 @@
 #include <random>
 #include <string>
 
-#include "sampling/largest.h"
-
 namespace tokenloop {
 namespace {
 
@@ -104,20 +102,25 @@ std::unique_ptr<Sampler> Sampler::Greedy(uint32_t vocab_size) {
   return sampler;
 }
 
-llama_token Sampler::Sample(const float* logits, Candidates& scratch) {
-  if (!chain_) return FirstOfLargest({logits, n_vocab_});
+llama_token Sampler::Sample(const float* logits, TokenBits allowed, Candidates& scratch) {
+  if (!chain_) return FirstOfLargest({logits, n_vocab_}, allowed);
   llama_token_data_array array = {};
   if (preselect_ > 0) {
-    SelectLargest({logits, n_vocab_}, preselect_, scratch);
+    SelectLargest({logits, n_vocab_}, allowed, preselect_, scratch);
     // Sorted, and no larger than top_k wants: that link has nothing left to do.
     array = {scratch.data(), scratch.size(), -1, true};
   } else {
-    scratch.resize(n_vocab_);
+    scratch.clear();
     float sum = 0;
-    for (uint32_t i = 0; i < n_vocab_; ++i) {
-      scratch[i] = {static_cast<llama_token>(i), logits[i], 0.0f};
+    const auto take = [&](size_t i) {
+      scratch.push_back({static_cast<llama_token>(i), logits[i], 0.0f});
       sum += logits[i];
+    };
+    if (allowed.empty()) {
+      scratch.reserve(n_vocab_);
+      for (uint32_t i = 0; i < n_vocab_; ++i) take(i);
     }
+    for (size_t word = 0; word < allowed.size(); ++word) ForEachBit(allowed[word], 64 * word, take);
     if (std::isnan(sum)) return LLAMA_TOKEN_NULL;
     array = {scratch.data(), scratch.size(), -1, false};
   }

@@ -8,6 +8,7 @@
 
 #include "engine/types.h"
 #include "llama.h"
+#include "sampling/largest.h"
 
 namespace tokenloop {
 
@@ -26,9 +27,9 @@ class Sampler {
   // The most likely token, always.
   static std::unique_ptr<Sampler> Greedy(uint32_t vocab_size);
 
-  // Draws from the model's logits (n_vocab of them). Returns LLAMA_TOKEN_NULL when there is nothing to draw from:
-  // logits that are not numbers, or all of them banned.
-  llama_token Sample(const float* logits, Candidates& scratch);
+  // Draws from the model's logits (n_vocab of them), as if those of other tokens than `allowed` were -infinity. Returns
+  // LLAMA_TOKEN_NULL when there is nothing to draw from: logits that are not numbers, or all of them banned.
+  llama_token Sample(const float* logits, TokenBits allowed, Candidates& scratch);
   // Tells the penalties about a token of the prompt or of the answer.
   void Accept(llama_token token);
   // Last of a prompt that the penalties look at; 0 when they are off.

@@ -20,7 +20,7 @@ using grammar::Vocabulary;
 
 struct VocabularyHandle {
   std::shared_ptr<const Vocabulary> vocabulary;
-  std::vector<std::string> pieces;
+  std::shared_ptr<const std::vector<std::string>> pieces;
 };
 
 std::string_view BytesOf(const Napi::Value& value) {
@@ -83,7 +83,7 @@ Napi::Value ToBits(Napi::Env env, const std::vector<uint64_t>& words) {
 }
 
 Napi::Value MakeMasker(Napi::Env env, std::shared_ptr<const Grammar> parsed, const VocabularyHandle& handle) {
-  const auto pieces = std::make_shared<std::vector<std::string>>(handle.pieces);
+  const auto pieces = handle.pieces;
   const auto masker = std::make_shared<Masker>(std::move(parsed), handle.vocabulary);
   Napi::Object object = Napi::Object::New(env);
   Method(object, "mask", [masker](const Napi::CallbackInfo& call) {
@@ -127,7 +127,7 @@ Napi::Value MakeLazy(const Napi::CallbackInfo& info, std::shared_ptr<const Gramm
   if (!lazy) return env.Null();
   const auto masker = std::make_shared<grammar::LazyMasker>(lazy, std::make_shared<Masker>(parsed, handle->vocabulary));
   const auto state = std::make_shared<grammar::LazyState>(lazy);
-  const auto pieces = std::make_shared<std::vector<std::string>>(handle->pieces);
+  const auto pieces = handle->pieces;
   Napi::Object object = Napi::Object::New(env);
   Method(object, "acceptToken", [state, pieces](const Napi::CallbackInfo& call) -> Napi::Value {
     const uint32_t id = call[0].As<Napi::Number>().Uint32Value();
@@ -185,14 +185,16 @@ Napi::Value MakeVocabulary(const Napi::CallbackInfo& info) {
   const std::string_view bytes = BytesOf(info[0]);
   const auto ends = info[1].As<Napi::Uint32Array>();
   auto handle = std::make_unique<VocabularyHandle>();
+  const auto pieces = std::make_shared<std::vector<std::string>>();
   size_t begin = 0;
   for (size_t i = 0; i < ends.ElementLength(); ++i) {
     const size_t end = ends[i];
-    handle->pieces.emplace_back(bytes.substr(begin, end - begin));
+    pieces->emplace_back(bytes.substr(begin, end - begin));
     begin = end;
   }
+  handle->pieces = pieces;
   const auto start = std::chrono::steady_clock::now();
-  handle->vocabulary = std::make_shared<const Vocabulary>(handle->pieces);
+  handle->vocabulary = std::make_shared<const Vocabulary>(*pieces);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   Napi::Object object = Napi::Object::New(env);
   object.Set("nodes", handle->vocabulary->node_count());

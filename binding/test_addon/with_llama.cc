@@ -16,15 +16,22 @@ std::span<const float> Logits(const Napi::Value& value) {
   return {array.Data(), array.ElementLength()};
 }
 
+// A BigUint64Array, or undefined for all.
+TokenBits Allowed(const Napi::Value& value) {
+  if (value.IsUndefined()) return {};
+  const auto array = value.As<Napi::BigUint64Array>();
+  return {array.Data(), array.ElementLength()};
+}
+
 }  // namespace
 
 Napi::Value FirstOfLargestOf(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), FirstOfLargest(Logits(info[0])));
+  return Napi::Number::New(info.Env(), FirstOfLargest(Logits(info[0]), Allowed(info[1])));
 }
 
 Napi::Value SelectLargestOf(const Napi::CallbackInfo& info) {
   std::vector<llama_token_data> largest;
-  SelectLargest(Logits(info[0]), info[1].As<Napi::Number>().Uint32Value(), largest);
+  SelectLargest(Logits(info[0]), Allowed(info[2]), info[1].As<Napi::Number>().Uint32Value(), largest);
   Napi::Array ids = Napi::Array::New(info.Env());
   for (const llama_token_data& candidate : largest) ids.Set(ids.Length(), static_cast<double>(candidate.id));
   return ids;

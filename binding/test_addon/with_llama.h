@@ -8,10 +8,10 @@ namespace tokenloop {
 // llamaSamplingDefaults() -> { [name in the option table]: number }
 Napi::Value LlamaSamplingDefaults(const Napi::CallbackInfo& info);
 
-// firstOfLargest(Float32Array) -> token id or -1
+// firstOfLargest(Float32Array, allowed?: BigUint64Array) -> token id or -1
 Napi::Value FirstOfLargestOf(const Napi::CallbackInfo& info);
 
-// selectLargest(Float32Array, count) -> token ids, largest logit first
+// selectLargest(Float32Array, count, allowed?: BigUint64Array) -> token ids, largest logit first
 Napi::Value SelectLargestOf(const Napi::CallbackInfo& info);
 
 // logSumExp(Float32Array) -> number

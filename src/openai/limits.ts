@@ -4,6 +4,8 @@ export const limits = {
   messages: 10_000,
   /** Parts in one message's content. */
   contentParts: 10_000,
+  /** Alternatives in grammar_json_functions. */
+  functions: 128,
   /** Calls in one assistant message. */
   toolCalls: 128,
   /** Stop strings (OpenAI's number), and UTF-16 units in one. */

@@ -1,16 +1,15 @@
 import { BadRequestError } from "../errors.js";
 import type { NativeRequest, NativeSampling } from "../native.js";
 import { samplingOptions } from "../options.js";
-import type { SchemaCache } from "./response-format.js";
 import type { ValidRequest } from "./validate.js";
 
 /**
- * The native request: defaults from the option table, and what only the loaded model can tell.
+ * The native request: defaults from the option table, and what only the loaded model can tell. `grammar`: the one that
+ * the answer follows, "" for none.
  *
  * @throws {BadRequestError} param "logit_bias": a token id beyond the vocabulary.
- * @throws {SchemaError} param "response_format": a schema that no grammar can express.
  */
-export function toNativeRequest(request: ValidRequest, vocabSize: number, schemas: SchemaCache): NativeRequest {
+export function toNativeRequest(request: ValidRequest, vocabSize: number, grammar: string): NativeRequest {
   for (const [id] of request.logitBias) {
     if (id >= vocabSize) {
       throw new BadRequestError(
@@ -26,7 +25,7 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number, schema
     messages: JSON.stringify(request.messages),
     maxTokens: request.maxTokens,
     stop: request.stop,
-    grammar: request.jsonFormat === undefined ? request.grammar : schemas.grammar(request.jsonFormat),
+    grammar,
     logprobs: request.logprobs,
     n: request.n,
     cachePrompt: request.cachePrompt,

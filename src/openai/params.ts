@@ -41,6 +41,20 @@ export type ResponseFormat =
       };
     };
 
+/** Calls of functions as JSON objects, e.g. `{ properties: { function: { const: "f" }, arguments: {…} } }`. */
+export interface GrammarJsonFunctions {
+  oneOf?: JsonFunction[] | undefined;
+  anyOf?: JsonFunction[] | undefined;
+  $defs?: Record<string, unknown> | undefined;
+}
+
+export interface JsonFunction {
+  type?: "object" | undefined;
+  /** JSON Schema of each property. */
+  properties: Record<string, unknown>;
+  [keyword: string]: unknown;
+}
+
 export interface ChatCompletionStreamOptions {
   /** Adds a last chunk with the usage. */
   include_usage?: boolean | undefined;
@@ -69,6 +83,17 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
    * model's own, shared out anew over what the grammar allows. llama-server's name. Errors: 400 with line and column.
    */
   grammar?: string | null | undefined;
+  /**
+   * LocalAI's name. The answer is one of the objects under `oneOf` or `anyOf` (1..128, one of the two lists), each with all
+   * of its properties and no others; `$defs` has what they refer to. The answer is text: no tool call comes of it. Errors: as
+   * response_format's.
+   */
+  grammar_json_functions?: GrammarJsonFunctions | null | undefined;
+  /**
+   * White space between the tokens of a JSON answer: "compact" has none, "model" lets the model put up to 8 characters of it
+   * wherever JSON allows them, as it learnt to. Default "compact". Only where the answer is JSON.
+   */
+  json_whitespace?: "compact" | "model" | null | undefined;
   /**
    * Adds to each token of the answer the logarithm of the probability that the model gave it: before samplers, biases and
    * penalties. Default false.

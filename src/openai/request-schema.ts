@@ -75,6 +75,18 @@ const messages: JsonSchema = {
 const tokenLimit: JsonSchema = { type: "integer", minimum: 1, maximum: 2_147_483_647 };
 const stopString = { minLength: 1, maxLength: limits.stopLength };
 
+/** What the schemas in it hold is the schema compiler's to judge. */
+const functionAlternatives: JsonSchema = {
+  type: "array",
+  minItems: 1,
+  maxItems: limits.functions,
+  items: {
+    type: "object",
+    properties: { type: { const: "object" }, properties: { type: "object" } },
+    required: ["properties"],
+  },
+};
+
 /** Fields that do something, beside the sampling options. */
 const ownFields: Record<string, JsonSchema> = {
   messages,
@@ -108,6 +120,16 @@ const ownFields: Record<string, JsonSchema> = {
     required: ["type"],
     additionalProperties: false,
   },
+  grammar_json_functions: {
+    type: "object",
+    properties: {
+      oneOf: functionAlternatives,
+      anyOf: functionAlternatives,
+      $defs: { type: "object" },
+    },
+    additionalProperties: false,
+  },
+  json_whitespace: { enum: ["compact", "model"] },
   logprobs: { type: "boolean" },
   top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
   n: { type: "integer", minimum: 1, maximum: limits.choices },

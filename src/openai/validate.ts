@@ -1,11 +1,12 @@
 import { BadRequestError } from "../errors.js";
 import { type SamplingOptionName, samplingOptions } from "../options.js";
+import type { SchemaRequest } from "../schema/compiler.js";
 import { didYouMean } from "../suggest.js";
 import { harmlessFields, pendingFields } from "./fields.js";
 import { toTemplateMessages } from "./messages.js";
 import { checkSize, isObject, type PlainObject, toPlain } from "./plain.js";
 import { knownFields } from "./request-schema.js";
-import { type JsonFormat, toJsonFormat } from "./response-format.js";
+import { toJsonFormat } from "./response-format.js";
 import { schemaError } from "./schema-error.js";
 import { validate } from "./validator.generated.js";
 
@@ -20,8 +21,8 @@ export interface ValidRequest {
   stop: string[];
   /** "": none. */
   grammar: string;
-  /** undefined: text. */
-  jsonFormat: JsonFormat | undefined;
+  /** The schema of the whole answer; undefined: text. */
+  jsonFormat: SchemaRequest | undefined;
   /** -1: none. */
   logprobs: number;
   n: number;
@@ -39,8 +40,12 @@ export interface ValidRequest {
   logitBias: [number, number][];
 }
 
-/** Fields that are only judged, never passed on, and the one whose nulls mean something: they keep them. */
-const passive = new Set([...[...pendingFields, ...harmlessFields].map(({ name }) => name), "response_format"]);
+/** Fields that are only judged, never passed on, and those with schemas, whose nulls mean something: they keep them. */
+const passive = new Set([
+  ...[...pendingFields, ...harmlessFields].map(({ name }) => name),
+  "response_format",
+  "grammar_json_functions",
+]);
 
 /**
  * Checks the body of a chat completion, all of it, before anything reaches the model. `null` means absent; `model` may
@@ -63,10 +68,7 @@ export function validateRequest(body: unknown): ValidRequest {
   refusePending(fields);
 
   const stream = data.stream === true;
-  const jsonFormat = toJsonFormat(data.response_format as PlainObject | undefined);
-  if (jsonFormat !== undefined && data.grammar !== undefined) {
-    throw new BadRequestError("'response_format' and 'grammar' exclude each other.", "response_format");
-  }
+  const jsonFormat = toJsonFormat(data);
   return {
     messages: toTemplateMessages(data.messages as PlainObject[]),
     stream,

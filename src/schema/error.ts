@@ -3,15 +3,38 @@ import { BadRequestError } from "../errors.js";
 /** `invalid_schema`: not a JSON Schema, or nothing satisfies it. `unsupported_schema`: sound, but no grammar says it. */
 export type SchemaErrorCode = "invalid_schema" | "unsupported_schema";
 
-/** A schema that cannot be enforced exactly (400). `pointer` is the JSON pointer of the offending `keyword`. */
+/** What is wrong with a schema, wherever it came from: plain data, which threads can send each other. */
+export interface SchemaFailure {
+  /** Without the place. */
+  reason: string;
+  pointer: string;
+  keyword: string;
+  code: SchemaErrorCode;
+}
+
+/**
+ * A schema that cannot be enforced exactly (400). `param` is the request's field that it came in, `pointer` the JSON
+ * pointer of the offending `keyword` within the schema.
+ */
 export class SchemaError extends BadRequestError {
   readonly pointer: string;
   readonly keyword: string;
+  /** @internal */
+  readonly failure: SchemaFailure;
 
-  constructor(message: string, pointer: string, keyword: string, code: SchemaErrorCode) {
-    super(`Schema at '${clip(pointer) || "/"}': ${message}`, "response_format", code);
-    this.pointer = pointer;
-    this.keyword = keyword;
+  constructor(failure: SchemaFailure, param = "response_format") {
+    super(`Schema at '${clip(failure.pointer) || "/"}': ${failure.reason}`, param, failure.code);
+    this.pointer = failure.pointer;
+    this.keyword = failure.keyword;
+    this.failure = failure;
+  }
+}
+
+/** It takes longer than it may. */
+export class SchemaTimeoutError extends SchemaError {
+  constructor(place: Place, milliseconds: number) {
+    const reason = `it takes longer than ${milliseconds} ms.`;
+    super({ reason, pointer: place.pointer, keyword: "", code: "unsupported_schema" });
   }
 }
 
@@ -20,12 +43,12 @@ export interface Place {
   pointer: string;
 }
 
-export function invalid(place: Place, keyword: string, message: string): SchemaError {
-  return new SchemaError(message, at(place, keyword), keyword, "invalid_schema");
+export function invalid(place: Place, keyword: string, reason: string): SchemaError {
+  return new SchemaError({ reason, pointer: at(place, keyword), keyword, code: "invalid_schema" });
 }
 
-export function unsupported(place: Place, keyword: string, message: string): SchemaError {
-  return new SchemaError(message, at(place, keyword), keyword, "unsupported_schema");
+export function unsupported(place: Place, keyword: string, reason: string): SchemaError {
+  return new SchemaError({ reason, pointer: at(place, keyword), keyword, code: "unsupported_schema" });
 }
 
 function at(place: Place, keyword: string): string {

@@ -1,4 +1,4 @@
-import { type Place, SchemaError, unsupported } from "./error.js";
+import { invalid, type Place, type SchemaError, SchemaTimeoutError, unsupported } from "./error.js";
 
 /** Bounds on one schema; beyond any of them it is refused with 400. */
 export interface Limits {
@@ -53,21 +53,21 @@ export function measure(document: unknown, limits: Limits): void {
       for (const inner of value) queue.push([inner, depth + 1]);
     } else if (isJsonObject(value)) {
       // A Map, a Date or a validator's object would read as a schema without keywords, which allows anything.
-      if (!isPlain(value)) throw new SchemaError("not a plain JSON object.", "", "", "invalid_schema");
+      if (!isPlain(value)) throw invalid({ pointer: "" }, "", "not a plain JSON object.");
       size += 2;
       for (const [key, inner] of Object.entries(value)) {
         size += key.length + 4;
         if (inner !== undefined) queue.push([inner, depth + 1]);
       }
     } else if (value === null || typeof value === "boolean" || Number.isFinite(value)) size += 4;
-    else throw new SchemaError(`a ${typeof value} is not JSON.`, "", "", "invalid_schema");
+    else throw invalid({ pointer: "" }, "", `a ${typeof value} is not JSON.`);
     if (size > limits.bytes) break;
   }
   if (size > limits.bytes) throw refuse(`larger than ${limits.bytes} bytes.`);
 }
 
 function refuse(message: string): SchemaError {
-  return new SchemaError(message, "", "", "unsupported_schema");
+  return unsupported({ pointer: "" }, "", message);
 }
 
 /** The time that one schema may take; looked at between pieces of work that are themselves bounded. */
@@ -81,7 +81,7 @@ export class Deadline {
 
   check(place: Place): void {
     if (++this.calls % 16 === 0 && performance.now() > this.end) {
-      throw unsupported(place, "", `it takes longer than ${this.milliseconds} ms.`);
+      throw new SchemaTimeoutError(place, this.milliseconds);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { largestMinimum } from "./counts.js";
-import { escapePointer, invalid, SchemaError, unsupported } from "./error.js";
+import { escapePointer, invalid, unsupported } from "./error.js";
 import { isJsonObject, type Limits, measure } from "./limits.js";
 import type { Node, Term } from "./types.js";
 import { applicators, assertions, refused } from "./vocabulary.js";
@@ -116,12 +116,7 @@ export class SchemaDocument {
     for (let entry = queue.pop(); entry !== undefined; entry = queue.pop()) {
       if (this.terms.has(entry.schema)) continue;
       if (entry.depth > this.limits.depth) {
-        throw new SchemaError(
-          `nested deeper than ${this.limits.depth} schemas.`,
-          entry.pointer,
-          "",
-          "unsupported_schema",
-        );
+        throw unsupported(entry, "", `nested deeper than ${this.limits.depth} schemas.`);
       }
       if (typeof entry.schema.$id === "string" && !entry.schema.$id.startsWith("#")) {
         const outer = this.idOf(entry.root);

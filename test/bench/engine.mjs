@@ -1,13 +1,15 @@
-// One measurement of the engine: `node engine.mjs MODEL STREAMS PROMPT_TOKENS GENERATED_TOKENS [THREADS]`.
-// N greedy streams through the public API. Counts the tokens (the loop's own count: a token may have no text of its own)
+// One measurement of the engine: `node engine.mjs MODEL STREAMS PROMPT_TOKENS GENERATED_TOKENS [THREADS [FIELDS]]`.
+// N greedy streams through the public API; FIELDS is a file with a JSON array, from which stream i takes the fields of its
+// request, i modulo their number. Counts the tokens (the loop's own count: a token may have no text of its own)
 // between the moment when the last stream got its first chunk and the end of the first that ends: all of them decode in
 // that time, as in the bare loop. Prints one line of JSON.
 import { readFileSync } from "node:fs";
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { Engine } from "../../dist/index.js";
 
-const [model, ...counts] = process.argv.slice(2);
-const [streams, promptTokens, generated, threads = 0] = counts.map(Number);
+const [model, ...rest] = process.argv.slice(2);
+const [streams, promptTokens, generated, threads = 0] = rest.slice(0, 4).map(Number);
+const fields = rest[4] === undefined ? [{}] : JSON.parse(readFileSync(rest[4], "utf8"));
 
 /** Nanoseconds of CPU that the JavaScript thread has used (Linux); elsewhere NaN. */
 function threadCpu() {
@@ -43,6 +45,7 @@ const finishes = await Promise.all(
       temperature: 0,
       max_tokens: generated,
       stream: true,
+      ...fields[n % fields.length],
     });
     let finish = null;
     for await (const chunk of stream) {

@@ -1,39 +1,15 @@
 // `npm run bench [-- ROUNDS]`: our engine against llama.cpp's bare loop of the same build, on the same batch shapes. The
 // two run in turns, round by round, and the result is the median of the rounds' ratios: the machine may be busy with
 // other things, but not with other things for one of them alone.
-import { execFileSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { build } from "vite";
+import { here, importTypeScript, median, run as output } from "./modules.mjs";
 
-const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const rounds = Number(process.argv[2] ?? 5);
 const threads = process.env.TOKENLOOP_BENCH_THREADS ?? "2";
 const only = process.env.TOKENLOOP_BENCH_ONLY;
 
-/** The fixtures are TypeScript; vite makes them a module that plain Node runs. */
-async function fixtures() {
-  const outDir = here("../../node_modules/.cache/tokenloop-bench");
-  await build({
-    configFile: false,
-    logLevel: "error",
-    root: here("../.."),
-    build: { ssr: here("../models/qwen3.ts"), outDir, emptyOutDir: true, target: "node20" },
-  });
-  return import(`${outDir}/qwen3.js`);
-}
+const run = (program, args, env) => JSON.parse(output(program, args, { env }));
 
-const run = (program, args, env = {}) =>
-  JSON.parse(
-    execFileSync(program, args, {
-      env: { ...process.env, ...env },
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "inherit"],
-    }),
-  );
-const median = (values) =>
-  values.toSorted?.((a, b) => a - b)[values.length >> 1] ?? [...values].sort((a, b) => a - b)[values.length >> 1];
-
-const { ensureModel } = await fixtures();
+const { ensureModel } = await importTypeScript("../models/qwen3.ts", "fixtures");
 const cases = [];
 for (const streams of [1, 4, 8])
   cases.push({ name: "0.6B-shaped Q4_0", preset: "qwen3-0.6b-shaped", streams, generated: 48 });

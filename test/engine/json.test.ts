@@ -142,6 +142,62 @@ describe("response_format", () => {
     expect(completion.choices[0]?.message.content).toMatch(/^\{"name":"[^"]*$/);
   });
 
+  it("with white space where the model puts it", async () => {
+    const text = await answer(nano, "Give me JSON with name and age: Bob is 42 years old.", {
+      response_format: format(person, true),
+      json_whitespace: "model",
+    });
+    expect(JSON.parse(text)).toEqual({ name: "Bob", age: 42 });
+    expect(text).toMatch(/": /);
+  });
+
+  it("grammar_json_functions: one of the calls, as JSON", async () => {
+    const call = (name: string, parameters: object) => ({
+      properties: { name: { const: name }, arguments: { type: "object", ...parameters, additionalProperties: false } },
+    });
+    const oneOf = [
+      call("woof", { properties: { n: { type: "integer", maximum: 9 } }, required: ["n"] }),
+      call("moo", {}),
+    ];
+    for (let seed = 0; seed < 4; seed++) {
+      const text = await answer(noise, "x", {
+        seed,
+        temperature: 1,
+        grammar_json_functions: { oneOf },
+        max_tokens: 200,
+      });
+      expect(text).toMatch(/^\{"name":("woof","arguments":\{"n":-?\d+|"moo","arguments":\{\}\}$)/);
+    }
+    await expect(
+      answer(nano, "x", { grammar_json_functions: { oneOf: [call("f", { minimum: "x" })] } }),
+    ).rejects.toMatchObject({
+      status: 400,
+      param: "grammar_json_functions",
+      pointer: "/oneOf/0/properties/arguments/minimum",
+    });
+  });
+
+  it("a request that is aborted, or whose engine closes, while its schema is compiled", async () => {
+    const slow = format({ allOf: Array.from({ length: 30 }, (_, i) => ({ pattern: `^(a|b)*a(a|b){${i + 8}}$` })) });
+    const before = noise.stats();
+    const controller = new AbortController();
+    const request = noise.chat.completions.create(
+      { ...ask("x", { response_format: slow }), stream: false },
+      { signal: controller.signal },
+    );
+    setTimeout(() => controller.abort(), 20);
+    const started = performance.now();
+    await expect(request).rejects.toMatchObject({ name: "AbortError" });
+    expect(performance.now() - started).toBeLessThan(300);
+    expect(noise.stats().steps).toBe(before.steps);
+
+    const other = await loadNano();
+    const waiting = other.chat.completions.create({ ...ask("x", { response_format: slow }), stream: false });
+    const closed = expect(waiting).rejects.toMatchObject({ code: "engine_closed", status: 503 });
+    await other.close();
+    await closed;
+  });
+
   it("works through the official client's parse helper", async () => {
     const openai = new OpenAI({ apiKey: "-", baseURL: "http://local/v1", fetch: nano.fetch });
     const completion = await openai.chat.completions.parse({

@@ -31,6 +31,23 @@ async function generate(engine, onChunk = () => undefined) {
   );
 }
 
+const withSchema = (schema) => ({
+  ...endless,
+  stream: false,
+  max_tokens: 5,
+  response_format: { type: "json_schema", json_schema: { name: "x", schema } },
+});
+/** Its grammar takes a second of another thread. */
+const slow = withSchema({ allOf: Array.from({ length: 30 }, (_, i) => ({ pattern: `^(a|b)*a(a|b){${i + 8}}$` })) });
+/** Its grammar is made there, too, at once. */
+const quick = withSchema({ type: "string", pattern: "^[a-z]+$" });
+/** Resolves when that thread is at work. */
+async function compile(engine) {
+  await engine.chat.completions.create(quick);
+  void engine.chat.completions.create(slow).catch(() => undefined);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 /** Shows the parent that the scenario came as far as it should. */
 const reached = () => process.stdout.write("generating\n");
 
@@ -132,6 +149,24 @@ const scenarios = {
     reached();
     process.exit(7);
   },
+  async "exit-while-compiling"() {
+    await compile(await Engine.load({ model, threads: 1 }));
+    reached();
+    process.exit(7);
+  },
+  async "worker-while-compiling"() {
+    for (let round = 0; round < 4; round++) await terminateWorker("compiling");
+    reached();
+    process.exitCode = 7;
+  },
+  async "idle-after-compiling"() {
+    // What compiles schemas keeps the process while it does, and no longer.
+    const engine = await Engine.load({ model, threads: 1 });
+    await engine.chat.completions.create(quick);
+    const error = await engine.chat.completions.create(slow).catch((reason) => reason);
+    if (error?.status === 400) reached();
+    process.exitCode = 7;
+  },
   async idle() {
     // A loaded engine that nobody uses does not keep the process.
     const engine = await Engine.load({ model, threads: 1 });
@@ -154,7 +189,8 @@ if (isMainThread) {
   const report = () => parentPort.postMessage(workerData);
   const onProgress = workerData === "loading" ? report : undefined;
   const engine = await Engine.load({ model, threads: 1, onProgress });
-  await generate(engine);
+  if (workerData === "compiling") await compile(engine);
+  else await generate(engine);
   if (workerData === "closing") void engine.close();
   report();
 }

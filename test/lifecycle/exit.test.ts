@@ -63,6 +63,9 @@ describe("a process that ends in the middle of a generation does not crash", () 
     ["worker-and-exit", 7, rounds, quiet],
     ["worker-while-loading", 7, rounds, quiet],
     ["worker-while-closing", 7, rounds, quiet],
+    ["exit-while-compiling", 7, rounds, quiet],
+    ["worker-while-compiling", 7, rounds, quiet],
+    ["idle-after-compiling", 7, 3, quiet],
     ["idle", 7, 3, quiet],
     ["unread", 7, 3, quiet],
   ];

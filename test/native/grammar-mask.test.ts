@@ -215,4 +215,24 @@ text ::= "\\"" ([^"\\\\\\x00-\\x1F] | "\\\\" ["\\\\/bfnrt]){0,40} "\\""`,
     }
     expect(state.canEnd()).toBe(true);
   });
+
+  const character = String.raw`([^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt/] | "u" [0-9a-fA-F]{4}))`;
+  it.each([
+    ["JSON's characters", `root ::= "[" (text ",")* "]"\ntext ::= "\\"" ${character}{7,31} "\\""`],
+    ["letters, then more", 'root ::= "[" "\\"" [a-zé]{3,31} ([0-9]{0,2} | " "{4}) "\\""'],
+    ["two counts", `root ::= "[" ("\\"" [^"]{0,31} "\\"" ","?){1,2} "]"`],
+    ["any characters, beside fewer letters", 'root ::= "[\\"" (.{0,31} | [a-z]{0,40}) "\\"" "\\n"'],
+  ])("near both ends of a count: %s", (_, text) => {
+    const parsed = grammar(text);
+    const masker = parsed.masker(qwen3);
+    const state = parsed.start();
+    state.acceptBytes(Buffer.from('["'));
+    for (let length = 0; length <= 31; ++length) {
+      if (length < 9 || length > 19) {
+        expect(Buffer.compare(masker.mask(state), masker.bruteForce(state)), `after ${length}`).toBe(0);
+      }
+      expect(state.acceptBytes(Buffer.from(length % 3 === 1 ? "é" : "a"))).toBe(length < 31);
+      if (state.dead()) break;
+    }
+  });
 });

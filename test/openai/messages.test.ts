@@ -2,12 +2,11 @@ import { describe, expect, it } from "vitest";
 import { BadRequestError } from "../../src/errors.js";
 import { limits } from "../../src/openai/limits.js";
 import { toNativeRequest } from "../../src/openai/map.js";
-import { SchemaCache } from "../../src/openai/response-format.js";
 import { validateRequest } from "../../src/openai/validate.js";
 
 /** The messages as the addon gets them. */
 function mapped(...messages: unknown[]): unknown {
-  return JSON.parse(toNativeRequest(validateRequest({ messages }), 100, new SchemaCache()).messages ?? "");
+  return JSON.parse(toNativeRequest(validateRequest({ messages }), 100, "").messages ?? "");
 }
 
 function refused(messages: unknown): BadRequestError {

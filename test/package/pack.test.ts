@@ -65,6 +65,7 @@ describe("the package", () => {
         "dist/index.d.cts",
         "dist/index.d.ts",
         "dist/index.js",
+        "dist/schema-worker.js",
         "package.json",
         "vendor/CMakeLists.txt",
         "vendor/build.mjs",
@@ -112,6 +113,10 @@ describe("unpacked", () => {
     const messages = [{ role: "user", content: "What is the capital of France?" }];
     const { choices } = await engine.chat.completions.create({ messages, temperature: 0 });
     console.log(choices[0].message.content);
+    // A pattern: its grammar is made on the thread for schemas, which has a file of its own.
+    const json_schema = { name: "code", schema: { type: "string", pattern: "^[A-Z]{3}-\\\\d{4}$" } };
+    const forced = await engine.chat.completions.create({ messages, response_format: { type: "json_schema", json_schema } });
+    console.log(forced.choices[0].message.content);
     await engine.close();`;
 
   it.each([
@@ -121,7 +126,7 @@ describe("unpacked", () => {
     writeFileSync(join(folder, name), source);
     const env = { ...process.env, TOKENLOOP_NATIVE: native };
     const { stdout } = await run(process.execPath, [join(folder, name), nanoModel()], { env });
-    expect(stdout).toContain("Paris");
+    expect(stdout).toMatch(/Paris.*\n"[A-Z]{3}-\d{4}"\n$/);
   });
 
   it("says what to do where no binary fits", async () => {

@@ -30,8 +30,9 @@ export interface TestAddon {
     counts(): { cells: number; active: number };
   };
   logSumExp(logits: Float32Array): number;
-  firstOfLargest(logits: Float32Array): number;
-  selectLargest(logits: Float32Array, count: number): number[];
+  /** `allowed`: the tokens that count, bit id % 64 of word id / 64; all without it. */
+  firstOfLargest(logits: Float32Array, allowed?: BigUint64Array): number;
+  selectLargest(logits: Float32Array, count: number, allowed?: BigUint64Array): number[];
   /** llama.cpp's own defaults, under the names of the option table. */
   llamaSamplingDefaults(): Record<string, number>;
   controlText(controlTexts: string[]): { mark(text: string): string };
