@@ -151,7 +151,7 @@ bool DraftModel::CatchUp(Request& request, Slot& slot, uint32_t& room) {
     }
     const auto started = Clock::now();
     if (!Decode()) return false;
-    budget_.Observe(count, std::chrono::duration<double, std::milli>(Clock::now() - started).count());
+    budget_.Observe(count, 0, std::chrono::duration<double, std::milli>(Clock::now() - started).count());
   }
   return slot.tokens.size() == known.size();
 }

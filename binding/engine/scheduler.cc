@@ -90,17 +90,29 @@ StepPlan PlanStep(std::span<const SequenceView> sequences, const StepLimits& lim
   return plan;
 }
 
-void PromptBudget::Observe(uint32_t tokens, double ms) {
-  if (tokens == 0 || ms <= 0) return;
-  const double sample = ms / tokens;
-  // Slow to trust, so that one step disturbed by the machine does not halve the next.
-  ms_per_token_ = ms_per_token_ == 0 ? sample : 0.8 * ms_per_token_ + 0.2 * sample;
+namespace {
+
+// Slow to trust, so that one step disturbed by the machine does not halve the next.
+double Follow(double mean, double sample) { return mean == 0 ? sample : 0.8 * mean + 0.2 * sample; }
+
+}  // namespace
+
+void PromptBudget::Observe(uint32_t prompt_tokens, uint32_t decoding, double ms) {
+  if (ms <= 0) return;
+  if (prompt_tokens == 0) {
+    if (decoding > 0) decode_ms_ = Follow(decode_ms_, ms);
+    return;
+  }
+  // What decoding costs may be known from longer ago, when it cost more.
+  if (decoding > 0) decode_ms_ = std::min(decode_ms_, ms);
+  const double prompt_ms = std::max(ms - (decoding > 0 ? decode_ms_ : 0), 0.1 * ms);
+  ms_per_token_ = Follow(ms_per_token_, prompt_ms / prompt_tokens);
 }
 
 uint32_t PromptBudget::Tokens(uint32_t decoding) const {
   if (ms_per_token_ == 0) return 4 * kFloor;
-  const double tokens = target_ms_ / ms_per_token_ - decoding;
-  return static_cast<uint32_t>(std::clamp<double>(tokens, kFloor, 1 << 20));
+  const double left = std::max(target_ms_ - (decoding > 0 ? decode_ms_ : 0), target_ms_ / 4);
+  return static_cast<uint32_t>(std::clamp<double>(left / ms_per_token_, kFloor, 1 << 20));
 }
 
 }  // namespace tokenloop

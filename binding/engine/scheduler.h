@@ -53,20 +53,24 @@ struct StepPlan {
 StepPlan PlanStep(std::span<const SequenceView> sequences, const StepLimits& limits);
 
 // Chooses `prompt_budget` so that a step stays near a target time. Owned by the loop thread.
+//
+// A step costs what its decoding sequences cost, nearly all of it for reading the weights once, and a little for each
+// prompt token. The two are measured apart: a target that decoding alone uses up still leaves a quarter for prompts.
 class PromptBudget {
  public:
   static constexpr uint32_t kFloor = 16;  // prompts never starve
 
   explicit PromptBudget(double target_ms) : target_ms_(target_ms) {}
 
-  // A step with `tokens` tokens took `ms`.
-  void Observe(uint32_t tokens, double ms);
+  // A step with `prompt_tokens` prompt tokens beside `decoding` sequences took `ms`.
+  void Observe(uint32_t prompt_tokens, uint32_t decoding, double ms);
   // Prompt tokens for a step that also decodes `decoding` sequences, at least kFloor.
   uint32_t Tokens(uint32_t decoding) const;
 
  private:
   double target_ms_;
-  double ms_per_token_ = 0;  // 0: nothing measured yet
+  double decode_ms_ = 0;     // of a step that only decodes
+  double ms_per_token_ = 0;  // of a prompt; 0: nothing measured yet
 };
 
 }  // namespace tokenloop

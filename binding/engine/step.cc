@@ -127,14 +127,17 @@ void TokenLoop::StartMasks() {
 
 void TokenLoop::TakeDecoded(double decode_ms) {
   crowded_ = false;
-  uint32_t answering = 0;
+  uint32_t prompt_tokens = 0;
+  uint32_t decoding = 0;
   for (const BatchEntry& entry : entries_) {
     Request& request = *entry.request;
     Advance(request, request.cached + entry.tokens);
-    if (request.state == RequestState::kPrefilling) stats_.prompt_tokens += entry.tokens;
-    answering += request.state == RequestState::kDecoding ? 1 : 0;
+    const bool decodes = request.state == RequestState::kDecoding;
+    decoding += decodes ? 1 : 0;
+    prompt_tokens += decodes ? 0 : entry.tokens;
   }
-  if (batch_.size() > answering) budget_.Observe(static_cast<uint32_t>(batch_.size()), decode_ms);
+  stats_.prompt_tokens += prompt_tokens;
+  budget_.Observe(prompt_tokens, decoding, decode_ms);
   if (entries_.size() > 1) ++stats_.shared_steps;
   stats_.peak_sequences = std::max(stats_.peak_sequences, static_cast<uint32_t>(entries_.size()));
 }

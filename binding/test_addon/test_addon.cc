@@ -120,13 +120,14 @@ Napi::Value Plan(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// promptBudget(targetMs) -> { observe(tokens, ms), tokens(decoding): number }
+// promptBudget(targetMs) -> { observe(promptTokens, decoding, ms), tokens(decoding): number }
 Napi::Value MakePromptBudget(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto budget = std::make_shared<PromptBudget>(info[0].As<Napi::Number>().DoubleValue());
   Napi::Object object = Napi::Object::New(env);
   object.Set("observe", Napi::Function::New(env, [budget](const Napi::CallbackInfo& call) {
-               budget->Observe(call[0].As<Napi::Number>().Uint32Value(), call[1].As<Napi::Number>().DoubleValue());
+               budget->Observe(call[0].As<Napi::Number>().Uint32Value(), call[1].As<Napi::Number>().Uint32Value(),
+                               call[2].As<Napi::Number>().DoubleValue());
              }));
   object.Set("tokens", Napi::Function::New(env, [budget](const Napi::CallbackInfo& call) -> Napi::Value {
                return Napi::Number::New(call.Env(), budget->Tokens(call[0].As<Napi::Number>().Uint32Value()));

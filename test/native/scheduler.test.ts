@@ -199,26 +199,64 @@ describe("planStep", () => {
 });
 
 describe("PromptBudget", () => {
-  it("follows the measured speed towards the target, and keeps a floor", () => {
+  /** A machine on which decoding takes `decodeMs` a step, and a prompt token `tokenMs`. */
+  function settle(targetMs: number, decodeMs: number, tokenMs: number): { tokens: number; stepMs: number } {
+    const budget = addon.promptBudget(targetMs);
+    for (let i = 0; i < 20; i++) budget.observe(0, 7, decodeMs);
+    let tokens = 0;
+    for (let i = 0; i < 200; i++) {
+      tokens = budget.tokens(7);
+      budget.observe(tokens, 7, decodeMs + tokens * tokenMs);
+    }
+    return { tokens, stepMs: decodeMs + tokens * tokenMs };
+  }
+
+  it("fills a step up to the target, whatever decoding takes of it", () => {
+    for (const [decodeMs, tokenMs] of [
+      [1, 0.5],
+      [20, 0.4],
+      [35, 0.1],
+      [10, 0.01],
+    ] as const) {
+      expect(settle(50, decodeMs, tokenMs).stepMs).toBeGreaterThan(45);
+      expect(settle(50, decodeMs, tokenMs).stepMs).toBeLessThan(52);
+    }
+  });
+
+  it("leaves prompts a quarter of the target where decoding uses it up", () => {
+    expect(settle(50, 60, 0.2).tokens).toBe(62);
+    expect(settle(50, 90, 0.2).tokens).toBe(62);
+  });
+
+  it("never goes below the floor, and begins carefully", () => {
+    expect(addon.promptBudget(50).tokens(0)).toBe(64);
+    expect(settle(50, 60, 10).tokens).toBe(16);
     const budget = addon.promptBudget(50);
-    const first = budget.tokens(0);
-    expect(first).toBeGreaterThanOrEqual(16);
-    for (let i = 0; i < 50; i++) budget.observe(100, 100); // 1 ms per token
+    for (let i = 0; i < 50; i++) budget.observe(100, 0, 100); // 1 ms per token
     expect(budget.tokens(0)).toBe(50);
-    expect(budget.tokens(20)).toBe(30);
-    expect(budget.tokens(1000)).toBe(16);
-    for (let i = 0; i < 50; i++) budget.observe(100, 10_000);
-    expect(budget.tokens(0)).toBe(16);
+  });
+
+  it("finds back when decoding has become cheaper than it remembers", () => {
+    const budget = addon.promptBudget(50);
+    for (let i = 0; i < 50; i++) budget.observe(0, 8, 200);
+    let ms = 0;
+    for (let i = 0; i < 100; i++) {
+      const tokens = budget.tokens(2);
+      ms = 10 + tokens * 0.5;
+      budget.observe(tokens, 2, ms);
+    }
+    expect(ms).toBeGreaterThan(40);
+    expect(ms).toBeLessThan(60);
   });
 
   it("is not thrown off by one slow step, nor by measurements that say nothing", () => {
     const budget = addon.promptBudget(50);
-    for (let i = 0; i < 50; i++) budget.observe(100, 10);
+    for (let i = 0; i < 50; i++) budget.observe(100, 0, 10);
     const before = budget.tokens(0);
-    budget.observe(0, 10);
-    budget.observe(10, 0);
+    budget.observe(0, 0, 10);
+    budget.observe(10, 0, 0);
     expect(budget.tokens(0)).toBe(before);
-    budget.observe(100, 20);
+    budget.observe(100, 0, 20);
     expect(budget.tokens(0)).toBeGreaterThan(before / 2);
   });
 });

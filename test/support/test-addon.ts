@@ -13,7 +13,10 @@ export interface TestAddon {
     sequences: SequenceView[],
     limits: { batchSize: number; promptBudget: number; aloneBudget: number; freeCells: number },
   ): { shares: [index: number, tokens: number][]; preempted: number[] };
-  promptBudget(targetMs: number): { observe(tokens: number, ms: number): void; tokens(decoding: number): number };
+  promptBudget(targetMs: number): {
+    observe(promptTokens: number, decoding: number, ms: number): void;
+    tokens(decoding: number): number;
+  };
   drafter(most: number): { draft(tokens: Int32Array): number[]; confirm(drafted: number, accepted: number): void };
   /** Runs `count` pieces of work on `helpers` threads and the caller, `rounds` times; how often each piece was done. */
   workers(helpers: number, count: number, rounds: number): number[];
