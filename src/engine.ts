@@ -1,6 +1,7 @@
 import { abortable } from "./abortable.js";
 import { AbortError, BadRequestError, EngineClosedError, fromNative } from "./errors.js";
-import { createHandler, type FetchHandler } from "./http/handler.js";
+import type { HandlerOptions } from "./http/access.js";
+import { createHandler, type FetchHandler, type HandlerEngine } from "./http/handler.js";
 import { type EngineParts, loadParts } from "./load.js";
 import type { LoadOptions } from "./load-options.js";
 import {
@@ -8,10 +9,21 @@ import {
   type NativeAddon,
   type NativeBuildInfo,
   type NativeModelInfo,
+  type NativePieces,
   type NativePrefix,
+  type NativeRequest,
   type NativeStats,
 } from "./native.js";
 import { ChunkBuilder } from "./openai/chunks.js";
+import { CompletionStream, foldCompletion } from "./openai/completion-chunks.js";
+import type {
+  Completion,
+  CompletionChunk,
+  CompletionCreateParams,
+  CompletionCreateParamsNonStreaming,
+  CompletionCreateParamsStreaming,
+} from "./openai/completion-params.js";
+import { validateCompletion } from "./openai/completion-request.js";
 import { foldChunks } from "./openai/fold.js";
 import { toNativeRequest } from "./openai/map.js";
 import type {
@@ -20,7 +32,7 @@ import type {
   ChatCompletionCreateParamsStreaming,
 } from "./openai/params.js";
 import type { ChatCompletion, ChatCompletionMessageParam } from "./openai/types.js";
-import { validateRequest } from "./openai/validate.js";
+import { type ValidRequest, validateRequest } from "./openai/validate.js";
 import { findPackageRoot } from "./package-root.js";
 import { Run } from "./run.js";
 import { SchemaCompiler } from "./schema/compiler.js";
@@ -61,9 +73,20 @@ export interface Completions {
   create(params: ChatCompletionCreateParams, options?: RequestOptions): Promise<ChatCompletion | ChatCompletionStream>;
 }
 
+/** Creates a text completion, OpenAI's older kind, from a prompt as it is. Errors: as of Completions. */
+export interface TextCompletions {
+  create(params: CompletionCreateParamsNonStreaming, options?: RequestOptions): Promise<Completion>;
+  create(params: CompletionCreateParamsStreaming, options?: RequestOptions): Promise<AsyncIterable<CompletionChunk>>;
+  create(
+    params: CompletionCreateParams,
+    options?: RequestOptions,
+  ): Promise<Completion | AsyncIterable<CompletionChunk>>;
+}
+
 /** One loaded model and its token loop, inside this process. */
 export class Engine {
   readonly chat: Chat;
+  readonly completions: TextCompletions;
   readonly info: EngineInfo;
   /**
    * A Web-standard handler (Request in, Response out) that can also stand in for `fetch` in any OpenAI client. Bound:
@@ -88,11 +111,28 @@ export class Engine {
     const create = (params: ChatCompletionCreateParams, options?: RequestOptions) => this.#create(params, options);
     // One function under three signatures: which one holds is decided by `stream`, as in #create.
     this.chat = { completions: { create: create as Completions["create"] } };
-    this.fetch = createHandler({
+    const complete = (params: CompletionCreateParams, options?: RequestOptions) => this.#complete(params, options);
+    this.completions = { create: complete as TextCompletions["create"] };
+    this.fetch = this.handler();
+  }
+
+  /**
+   * A handler as `fetch`, with keys, CORS or another body limit.
+   *
+   * @throws {BadRequestError} code "invalid_option", `param` names it.
+   */
+  handler(options: HandlerOptions = {}): FetchHandler {
+    const engine: HandlerEngine = {
       info: this.info,
-      create: (body, signal) => this.#create(body, { signal }),
-      isClosed: () => this.#closing !== undefined,
-    });
+      chat: (body, signal) => this.#create(body, { signal }),
+      complete: (body, signal) => this.#complete(body, { signal }),
+      tokenize: (text, addSpecial, parseSpecial) => this.#tokenize(text, addSpecial, parseSpecial),
+      pieces: (tokens) => this.#pieces(tokens),
+      applyTemplate: (body) => this.#applyTemplate(body),
+      stats: () => this.stats(),
+      state: () => (this.#closing !== undefined ? "closed" : this.#draining !== undefined ? "draining" : "open"),
+    };
+    return createHandler(engine, options);
   }
 
   /**
@@ -112,9 +152,19 @@ export class Engine {
   }
 
   /** Tokens of a text, without special ones. @throws {EngineClosedError} after close(). */
-  async tokenize(text: string): Promise<Int32Array> {
-    this.#assertOpen();
-    return this.#settle(this.#native(() => this.#parts.native.tokenize(text, false, false)));
+  tokenize(text: string): Promise<Int32Array> {
+    return this.#tokenize(text, false, false);
+  }
+
+  /**
+   * The text of tokens; half characters show as U+FFFD.
+   *
+   * @throws {BadRequestError} param "tokens": the vocabulary does not have one of them.
+   * @throws {EngineClosedError} after close().
+   */
+  async detokenize(tokens: Int32Array | readonly number[]): Promise<string> {
+    const { bytes } = await this.#pieces(Int32Array.from(tokens));
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   }
 
   /**
@@ -123,9 +173,14 @@ export class Engine {
    * @throws {BadRequestError} param "messages".
    * @throws {EngineClosedError} after close().
    */
-  async applyTemplate(messages: ChatCompletionMessageParam[]): Promise<string> {
+  applyTemplate(messages: ChatCompletionMessageParam[]): Promise<string> {
+    return this.#applyTemplate({ messages });
+  }
+
+  /** Of a whole request. */
+  async #applyTemplate(body: unknown): Promise<string> {
     this.#assertOpen();
-    const request = validateRequest({ messages });
+    const request = validateRequest(body);
     return this.#settle(this.#native(() => this.#parts.native.applyTemplate(JSON.stringify(request.messages))));
   }
 
@@ -195,13 +250,7 @@ export class Engine {
   }
 
   async #create(params: unknown, options: RequestOptions = {}): Promise<ChatCompletion | ChatCompletionStream> {
-    const signal = options.signal ?? undefined;
-    // Checked before anything is submitted. Not instanceof: a signal may come from another realm.
-    if (signal !== undefined && (typeof signal !== "object" || typeof signal.addEventListener !== "function")) {
-      throw new BadRequestError("Invalid option 'signal': expected an AbortSignal.", "signal", "invalid_option");
-    }
-    if (signal?.aborted) throw new AbortError(signal.reason);
-    this.#assertTakesRequests();
+    const signal = this.#begin(options);
     const request = validateRequest(params);
     const { native, router, options: options_ } = this.#parts;
     const chunks = new ChunkBuilder({
@@ -209,7 +258,7 @@ export class Engine {
       fingerprint: this.#fingerprint,
       includeUsage: request.includeUsage || !request.stream,
     });
-    const made = request.jsonFormat === undefined ? request.grammar : this.#schemas.grammar(request.jsonFormat);
+    const made = this.#grammar(request);
     // Only what must wait waits: requests are queued in the order of their calls.
     const grammar = typeof made === "string" ? made : await abortable(made, signal);
     this.#assertTakesRequests();
@@ -218,6 +267,76 @@ export class Engine {
     await run.started;
     const stream = new ChatCompletionStream(run);
     return request.stream ? stream : foldChunks(stream);
+  }
+
+  async #complete(params: unknown, options: RequestOptions = {}): Promise<Completion | CompletionStream> {
+    const signal = this.#begin(options);
+    const { prompts, echo, request } = validateCompletion(params);
+    const made = this.#grammar(request);
+    const grammar = typeof made === "string" ? made : await abortable(made, signal);
+    // What a token id stands for is known before anything runs.
+    const echoes = echo
+      ? await Promise.all(prompts.map((prompt) => (typeof prompt === "string" ? prompt : this.detokenize(prompt))))
+      : [];
+    this.#assertTakesRequests();
+    const { messages: _, ...native } = toNativeRequest(request, this.info.vocabSize, grammar);
+    const runs = await this.#startAll(
+      prompts.map((prompt) => ({
+        ...native,
+        ...(typeof prompt === "string" ? { prompt } : { promptTokens: prompt }),
+      })),
+      signal,
+    );
+    const sources = runs.map((run, i) => ({ stream: new ChatCompletionStream(run), echo: echoes[i] ?? "" }));
+    const stream = new CompletionStream(sources, {
+      n: request.n,
+      topLogprobs: request.logprobs < 0 ? undefined : request.logprobs,
+      includeUsage: request.includeUsage || !request.stream,
+    });
+    return request.stream ? stream : foldCompletion(stream);
+  }
+
+  /** All of them or none: what has begun when one is refused is left again. */
+  async #startAll(requests: readonly NativeRequest[], signal: AbortSignal | undefined): Promise<Run[]> {
+    const { native, router, options } = this.#parts;
+    const runs: Run[] = [];
+    try {
+      for (const request of requests) {
+        const chunks = new ChunkBuilder({ model: this.info.id, fingerprint: this.#fingerprint, includeUsage: true });
+        runs.push(new Run(native, router, request, chunks, options.streamBufferBytes, signal));
+      }
+      await Promise.all(runs.map(({ started }) => started));
+      return runs;
+    } catch (error) {
+      for (const { started } of runs) started.catch(() => undefined);
+      await Promise.all(runs.map((run) => run.leave()));
+      throw error;
+    }
+  }
+
+  /** The caller's signal, if a request may begin. */
+  #begin({ signal }: RequestOptions): AbortSignal | undefined {
+    // Checked before anything is submitted. Not instanceof: a signal may come from another realm.
+    if (signal && (typeof signal !== "object" || typeof signal.addEventListener !== "function")) {
+      throw new BadRequestError("Invalid option 'signal': expected an AbortSignal.", "signal", "invalid_option");
+    }
+    if (signal?.aborted) throw new AbortError(signal.reason);
+    this.#assertTakesRequests();
+    return signal ?? undefined;
+  }
+
+  #grammar({ jsonFormat, grammar }: ValidRequest): string | Promise<string> {
+    return jsonFormat === undefined ? grammar : this.#schemas.grammar(jsonFormat);
+  }
+
+  async #tokenize(text: string, addSpecial: boolean, parseSpecial: boolean): Promise<Int32Array> {
+    this.#assertOpen();
+    return this.#settle(this.#native(() => this.#parts.native.tokenize(text, addSpecial, parseSpecial)));
+  }
+
+  async #pieces(tokens: Int32Array): Promise<NativePieces> {
+    this.#assertOpen();
+    return this.#settle(this.#native(() => this.#parts.native.pieces(tokens)));
   }
 
   #assertOpen(): void {

@@ -37,6 +37,13 @@ export class BadRequestError extends TokenloopError {
   }
 }
 
+/** An API key is needed, and none or a wrong one was given (401). */
+export class AuthenticationError extends TokenloopError {
+  constructor(message: string) {
+    super(message, { code: "invalid_api_key", status: 401, type: "invalid_request_error" });
+  }
+}
+
 /** Unknown model or route (404). */
 export class NotFoundError extends TokenloopError {
   constructor(message: string, code = "not_found", param: string | null = null) {

@@ -1,6 +1,14 @@
-export { type Chat, type Completions, Engine, type EngineInfo, type RequestOptions } from "./engine.js";
+export {
+  type Chat,
+  type Completions,
+  Engine,
+  type EngineInfo,
+  type RequestOptions,
+  type TextCompletions,
+} from "./engine.js";
 export {
   AbortError,
+  AuthenticationError,
   BadRequestError,
   EngineClosedError,
   type ErrorBody,
@@ -12,6 +20,7 @@ export {
   TokenloopError,
   toErrorBody,
 } from "./errors.js";
+export type { HandlerOptions } from "./http/access.js";
 export type { FetchHandler } from "./http/handler.js";
 export { type NodeListener, toNodeListener } from "./http/node.js";
 export type { EngineOptions, LoadOptions } from "./load-options.js";
@@ -20,6 +29,7 @@ export type {
   NativeModelInfo as ModelInfo,
   NativeStats as EngineStats,
 } from "./native.js";
+export type * from "./openai/completion-params.js";
 export { limits } from "./openai/limits.js";
 export type * from "./openai/params.js";
 export type * from "./openai/types.js";

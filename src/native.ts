@@ -102,6 +102,11 @@ export interface NativeEngine {
   stats(): NativeStats;
   /** Tokenises on a native thread. Rejects with code "engine_closed". */
   tokenize(text: string, addSpecial: boolean, parseSpecial: boolean): Promise<Int32Array>;
+  /**
+   * Texts of tokens, control tokens with their names. Rejects with code "invalid_request" (400, `param` "tokens") for one
+   * that the vocabulary does not have.
+   */
+  pieces(tokens: Int32Array): Promise<NativePieces>;
   /** Renders the chat template for a JSON array of messages. Rejects with code "invalid_messages" (400). */
   applyTemplate(messages: string): Promise<string>;
   /**
@@ -146,12 +151,20 @@ export interface NativeModelInfo {
   chatTemplate: string;
 }
 
-/** Exactly one of `messages` and `prompt` is set. */
+/** The bytes of tokens, one after the other; `ends[i]` is where those of token i end. */
+export interface NativePieces {
+  bytes: Uint8Array;
+  ends: Int32Array;
+}
+
+/** Exactly one of `messages`, `prompt` and `promptTokens` is set. */
 export interface NativeRequest {
   /** JSON array of OpenAI messages, for the chat template. User text in it never becomes a control token. */
   messages?: string;
   /** Raw text, tokenised with special tokens parsed. */
   prompt?: string;
+  /** Token ids, as they are; nothing is put before them. */
+  promptTokens?: Int32Array;
   /** Most tokens to generate, ≥ 0; -1 generates until the context is full. */
   maxTokens: number;
   /** Stop strings, none empty. The text never contains one, nor any part of one that ended it. */

@@ -1,6 +1,9 @@
 #include "bridge/engine_object.h"
 
+#include <algorithm>
 #include <functional>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -92,6 +95,41 @@ class TokenizeTask : public PromptTask {
   const bool add_special_;
   const bool parse_special_;
   std::vector<llama_token> tokens_;
+};
+
+// The bytes of each token, one after the other.
+class PiecesTask : public PromptTask {
+ public:
+  PiecesTask(Napi::Env env, std::vector<llama_token> tokens) : PromptTask(env), tokens_(std::move(tokens)) {}
+
+ protected:
+  std::optional<Failure> Work(const Model& model) override {
+    if (auto failure = model.CheckTokens(tokens_)) return failure;
+    ends_.reserve(tokens_.size());
+    for (const llama_token token : tokens_) {
+      model.AppendPiece(token, bytes_, true);
+      if (bytes_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+        return Failure{"invalid_request", 400, "tokens", "The text of these tokens is too long."};
+      }
+      ends_.push_back(static_cast<int32_t>(bytes_.size()));
+    }
+    return std::nullopt;
+  }
+  void Resolve(Napi::Env env, const Napi::Promise::Deferred& deferred) override {
+    Napi::Uint8Array bytes = Napi::Uint8Array::New(env, bytes_.size());
+    std::copy(bytes_.begin(), bytes_.end(), bytes.Data());
+    Napi::Int32Array ends = Napi::Int32Array::New(env, ends_.size());
+    std::copy(ends_.begin(), ends_.end(), ends.Data());
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("bytes", bytes);
+    object.Set("ends", ends);
+    deferred.Resolve(object);
+  }
+
+ private:
+  const std::vector<llama_token> tokens_;
+  std::string bytes_;
+  std::vector<int32_t> ends_;
 };
 
 class ApplyTemplateTask : public PromptTask {
@@ -257,6 +295,16 @@ Napi::Value Tokenize(const Handle& handle, const Napi::CallbackInfo& info) {
   return PromptTask::Start(task, *handle->engine);
 }
 
+Napi::Value Pieces(const Handle& handle, const Napi::CallbackInfo& info) {
+  if (!info[0].IsTypedArray() || info[0].As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
+    return Throw(info.Env(), {"invalid_request", 400, "tokens", "pieces takes an Int32Array."});
+  }
+  const auto array = info[0].As<Napi::Int32Array>();
+  const auto task = std::make_shared<PiecesTask>(
+      info.Env(), std::vector<llama_token>(array.Data(), array.Data() + array.ElementLength()));
+  return PromptTask::Start(task, *handle->engine);
+}
+
 Napi::Value ApplyTemplate(const Handle& handle, const Napi::CallbackInfo& info) {
   if (!info[0].IsString()) {
     return Throw(info.Env(), {"invalid_request", 400, "messages", "applyTemplate takes a JSON text."});
@@ -386,6 +434,7 @@ Napi::Object MakeEngineObject(Napi::Env env, const std::shared_ptr<Engine>& engi
   method("take", Take);
   method("stats", ReadStats);
   method("tokenize", Tokenize);
+  method("pieces", Pieces);
   method("applyTemplate", ApplyTemplate);
   method("savePrefix", SavePrefix);
   method("restorePrefix", RestorePrefix);

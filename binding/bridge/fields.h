@@ -87,6 +87,18 @@ class Fields {
     return strings;
   }
 
+  // Absent or undefined: nullopt. Whether the vocabulary has the ids is the engine's to say.
+  std::optional<std::vector<int32_t>> OptionalTokens(const char* name) {
+    const Napi::Value value = Get(name);
+    if (value.IsEmpty() || value.IsUndefined()) return std::nullopt;
+    if (value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_int32_array) {
+      const auto array = value.As<Napi::Int32Array>();
+      return std::vector<int32_t>(array.Data(), array.Data() + array.ElementLength());
+    }
+    Refuse(name, "an Int32Array");
+    return std::vector<int32_t>();
+  }
+
   // Pairs of token id and bias.
   std::vector<std::pair<int32_t, float>> BiasPairs(const char* name) {
     std::vector<std::pair<int32_t, float>> pairs;

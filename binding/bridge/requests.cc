@@ -57,7 +57,10 @@ Result<RequestSpec> ReadRequest(const Napi::Value& value) {
   RequestSpec spec;
   spec.messages = fields.OptionalString("messages");
   spec.prompt = fields.OptionalString("prompt");
-  if (spec.messages.has_value() == spec.prompt.has_value()) fields.Refuse("messages", "given, or else 'prompt'");
+  spec.prompt_tokens = fields.OptionalTokens("promptTokens");
+  if (spec.messages.has_value() + spec.prompt.has_value() + spec.prompt_tokens.has_value() != 1) {
+    fields.Refuse("messages", "given, or else one of 'prompt' and 'promptTokens'");
+  }
   if (spec.messages.value_or("").size() > kPromptBytes) fields.Refuse("messages", "shorter than 1 GiB");
   if (spec.prompt.value_or("").size() > kPromptBytes) fields.Refuse("prompt", "shorter than 1 GiB");
   spec.max_tokens = static_cast<int32_t>(fields.Integer("maxTokens", -1, kInt32Max));

@@ -213,10 +213,16 @@ PreparedPrompt Engine::Prepare(const RequestSpec& spec) {
       }
       rendered = std::move(result.value());
       prompt.stops.insert(prompt.stops.end(), rendered.stops.begin(), rendered.stops.end());
-    } else {
+    } else if (spec.prompt) {
       rendered.pieces.push_back(*spec.prompt);
     }
-    prompt.tokens = model_->TokenizePieces(rendered.pieces);
+    if (spec.prompt_tokens) {
+      prompt.tokens = *spec.prompt_tokens;
+      prompt.failure = model_->CheckTokens(prompt.tokens);
+      if (prompt.failure) prompt.failure->param = "prompt";
+    } else {
+      prompt.tokens = model_->TokenizePieces(rendered.pieces);
+    }
     if (prompt.tokens.empty()) {
       prompt.failure = Failure{"empty_prompt", 400, spec.messages ? "messages" : "prompt", "The prompt has no tokens."};
     }

@@ -286,6 +286,16 @@ bool Model::LoadState(llama_seq_id sequence, std::span<const uint8_t> state) {
   return false;
 }
 
+std::optional<Failure> Model::CheckTokens(const std::vector<llama_token>& tokens) const {
+  const int32_t size = llama_vocab_n_tokens(vocab());
+  for (const llama_token token : tokens) {
+    if (token >= 0 && token < size) continue;
+    return Failure{"invalid_request", 400, "tokens",
+                   "Token " + std::to_string(token) + " is not one of the vocabulary's " + std::to_string(size) + "."};
+  }
+  return std::nullopt;
+}
+
 std::vector<llama_token> Model::Tokenize(const std::string& text, bool add_special, bool parse_special) const {
   const auto length = static_cast<int32_t>(text.size());
   // A token stands for at least one byte, save those that the vocabulary adds around the text.

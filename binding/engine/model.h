@@ -50,6 +50,8 @@ class Model : public Decoder {
   const ChatTemplates& templates() const { return *templates_; }
 
   // Thread-safe. `text` must be shorter than 2 GiB.
+  // Fails with code "invalid_request" where the vocabulary does not have one of them.
+  std::optional<Failure> CheckTokens(const std::vector<llama_token>& tokens) const;
   std::vector<llama_token> Tokenize(const std::string& text, bool add_special, bool parse_special) const;
   // The pieces of one prompt, control tokens parsed; beginning and end are marked once, around the whole.
   std::vector<llama_token> TokenizePieces(const std::vector<std::string>& pieces) const;

@@ -56,10 +56,11 @@ struct SamplingParams {
 };
 
 struct RequestSpec {
-  // Exactly one of the two.
-  std::optional<std::string> messages;  // JSON array, for the chat template
-  std::optional<std::string> prompt;    // raw text, special tokens parsed
-  int32_t max_tokens = -1;              // -1: until the context is full
+  // Exactly one of the three.
+  std::optional<std::string> messages;                // JSON array, for the chat template
+  std::optional<std::string> prompt;                  // raw text, special tokens parsed
+  std::optional<std::vector<int32_t>> prompt_tokens;  // as they are
+  int32_t max_tokens = -1;                            // -1: until the context is full
   std::vector<std::string> stop;
   int32_t logprobs = -1;     // most likely tokens to report beside each chosen one, 0..20; -1: no logprobs
   uint32_t n = 1;            // answers to the same prompt

@@ -1,8 +1,9 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { HandlerOptions } from "../http/access.js";
 import { toNodeListener } from "../http/node.js";
 import { engineOptions, type OptionRow } from "../options.js";
-import { engineFlags, flagHelp, parseFlags } from "./args.js";
+import { engineFlags, flagHelp, type Parsed, parseFlags } from "./args.js";
 import { exit, type Io, UsageError } from "./io.js";
 import { loadWithProgress } from "./load.js";
 
@@ -21,7 +22,45 @@ const serveOptions = [
     type: "string",
     default: "127.0.0.1",
     flag: "host",
-    description: "Address to listen on. There is no authentication: think before you open it.",
+    description: "Address to listen on. One that others can reach needs --api-key, or --no-auth.",
+  },
+  {
+    name: "apiKey",
+    type: "string",
+    default: "",
+    flag: "api-key",
+    description: "Keys that requests must bear, separated by commas; else those of $TOKENLOOP_API_KEY, else none.",
+  },
+  {
+    name: "auth",
+    type: "boolean",
+    default: true,
+    flag: "auth",
+    description: "--no-auth serves others without a key: whoever reaches the address, can use the model.",
+  },
+  {
+    name: "cors",
+    type: "string",
+    default: "",
+    flag: "cors",
+    description: "Origins of web pages that may use it, separated by commas; * for all.",
+  },
+  {
+    name: "allowedHosts",
+    type: "string",
+    default: "",
+    flag: "allowed-hosts",
+    description:
+      "Names by which it may be called, separated by commas; * for any. On a loopback address without keys: its own names, else any.",
+  },
+  {
+    name: "drainMs",
+    type: "integer",
+    minimum: 0,
+    maximum: 86400000,
+    default: 30000,
+    flag: "drain-ms",
+    description: "Milliseconds that running answers have to end after SIGINT or SIGTERM.",
   },
   { name: "modelId", type: "string", default: "", flag: "model-id", description: "Id that answers carry." },
 ] as const satisfies readonly OptionRow[];
@@ -35,10 +74,17 @@ Serves OpenAI's chat completions at http://HOST:PORT/v1.
 ${flagHelp(rows)}
 `;
 
-/** Milliseconds that connections have to end by themselves after a signal. */
+/** Milliseconds that connections have to end by themselves once the model has gone. */
 const graceMs = 2000;
 
-/** Runs until SIGINT or SIGTERM: then no more connections, running answers end, and the model goes. */
+/** Milliseconds that a client has for a request's head, and for all of it. Answers take as long as they take. */
+const headersMs = 10_000;
+const requestMs = 120_000;
+
+/**
+ * Runs until SIGINT or SIGTERM: then no more connections, running answers have --drain-ms to end, and the model goes. A
+ * second signal ends the process at once.
+ */
 export async function serve(args: readonly string[], io: Io): Promise<number> {
   const parsed = parseFlags(args, rows);
   if (parsed.values.has("help")) {
@@ -52,6 +98,11 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   if (typeof port !== "number" || !Number.isInteger(port) || port < 0 || port > 65535) {
     throw new UsageError("--port must be an integer from 0 to 65535.");
   }
+  const drainMs = parsed.values.get("drainMs") ?? 30_000;
+  if (typeof drainMs !== "number" || !Number.isInteger(drainMs) || drainMs < 0 || drainMs > 86_400_000) {
+    throw new UsageError("--drain-ms must be an integer from 0 to 86400000.");
+  }
+  const access = accessOf(parsed, host);
   const modelId = parsed.values.get("modelId");
 
   const engine = await loadWithProgress(io, {
@@ -59,7 +110,10 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
     ...engineFlags(parsed),
     ...(typeof modelId === "string" ? { modelId } : {}),
   });
-  const server = createServer(toNodeListener(engine.fetch));
+  const server = createServer(
+    { headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: 1000 },
+    toNodeListener(engine.handler(access)),
+  );
   const stopped = new Promise<void>((resolve) => {
     let asked = false;
     io.onSignal(["SIGINT", "SIGTERM"], (signal) => {
@@ -74,12 +128,63 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
     io.stdout.write(`tokenloop serves ${engine.info.id} at ${urlOf(server)}/v1\n`);
     await stopped;
     io.stderr.write("Stopping.\n");
+    // No new connections from here on; those that are there get a 503 for new requests.
+    server.close();
+    server.closeIdleConnections();
+    await within(engine.drain(), drainMs);
   } finally {
-    const closed = closeServer(server);
     await engine.close();
-    await closed;
+    await closeServer(server);
   }
   return exit.ok;
+}
+
+/** Resolves with the promise, or when the time is up. */
+async function within(promise: Promise<void>, milliseconds: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
+}
+
+/** @throws {UsageError} others could use it without a key, and nobody said that they may. */
+function accessOf(parsed: Parsed, host: string): HandlerOptions {
+  const listOf = (name: string) => listFrom(String(parsed.values.get(name) ?? ""));
+  const given = listOf("apiKey");
+  const apiKeys = given.length > 0 ? given : listFrom(process.env.TOKENLOOP_API_KEY ?? "");
+  const local = isLoopback(host);
+  if (apiKeys.length === 0 && !local && parsed.values.get("auth") !== false) {
+    throw new UsageError(`Others can reach ${host}: give --api-key, or --no-auth if they all may use the model.`);
+  }
+  const cors = listOf("cors");
+  const names = listOf("allowedHosts");
+  // A page of a name that is made to point to this machine would count as local, too.
+  const hosts = names.length > 0 ? names : local && apiKeys.length === 0 ? [...loopbackNames, hostName(host)] : ["*"];
+  return {
+    apiKeys,
+    cors: cors.includes("*") ? "*" : cors,
+    ...(hosts.includes("*") ? {} : { hosts }),
+  };
+}
+
+function listFrom(text: string): string[] {
+  return text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+}
+
+const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** As a URL has it. */
+function hostName(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {
@@ -98,9 +203,9 @@ function urlOf(server: Server): string {
 }
 
 function closeServer(server: Server): Promise<void> {
-  if (!server.listening) return Promise.resolve();
   return new Promise((resolve) => {
     const force = setTimeout(() => server.closeAllConnections(), graceMs);
+    // It calls back, with an error, for a server that is closing already, too: only then once that is done.
     server.close(() => {
       clearTimeout(force);
       resolve();

@@ -11,6 +11,12 @@ export const limits = {
   /** Stop strings (OpenAI's number), and UTF-16 units in one. */
   stops: 4,
   stopLength: 1_000,
+  /** Prompts of one text completion. */
+  prompts: 128,
+  /** Most likely tokens beside each (top_logprobs). */
+  logprobs: 20,
+  /** Tokens of one call of /detokenize. */
+  tokens: 1 << 20,
   /** Entries of logit_bias. */
   logitBias: 1_024,
   /** Objects and arrays inside each other, counted from the body itself. */

@@ -131,7 +131,7 @@ const ownFields: Record<string, JsonSchema> = {
   },
   json_whitespace: { enum: ["compact", "model"] },
   logprobs: { type: "boolean" },
-  top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
+  top_logprobs: { type: "integer", minimum: 0, maximum: limits.logprobs },
   n: { type: "integer", minimum: 1, maximum: limits.choices },
   prompt_cache_key: { type: "string", maxLength: limits.cacheKeyLength },
   cache_prompt: { type: "boolean" },

@@ -206,7 +206,7 @@ describe("other routes", () => {
     ["GET", "/v1/models/other", 404, "model_not_found"],
     ["GET", "/v1/models/%E0%A4%A", 404, "model_not_found"],
     ["GET", "/", 404, "unknown_url"],
-    ["POST", "/v1/embeddings", 404, "unknown_url"],
+    ["POST", "/v1/images", 404, "unknown_url"],
     ["GET", "/v1/chat/completions", 405, "method_not_allowed"],
     ["DELETE", "/v1/models", 405, "method_not_allowed"],
   ])("%s %s is %i", async (method, path, status, code) => {

@@ -81,7 +81,7 @@ describe("a process that ends in the middle of a generation does not crash", () 
         rounds,
         () => {
           let asked = false;
-          return run([cli, "serve", model, "--port", "0", "--threads", "1"], (stdout, kill) => {
+          return run([cli, "serve", model, "--port", "0", "--threads", "1", "--drain-ms", "0"], (stdout, kill) => {
             const url = /http:\/\/127\.0\.0\.1:\d+/.exec(stdout)?.[0];
             if (url === undefined || asked) return;
             asked = true;

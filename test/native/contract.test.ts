@@ -10,6 +10,7 @@ const engineMembers = {
   cancel: "function",
   close: "function",
   info: "object",
+  pieces: "function",
   stats: "function",
   submit: "function",
   take: "function",

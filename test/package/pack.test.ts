@@ -65,6 +65,10 @@ describe("the package", () => {
         "dist/index.d.cts",
         "dist/index.d.ts",
         "dist/index.js",
+        "dist/testing.cjs",
+        "dist/testing.d.cts",
+        "dist/testing.d.ts",
+        "dist/testing.js",
         "dist/schema-worker.js",
         "package.json",
         "vendor/CMakeLists.txt",
@@ -129,6 +133,21 @@ describe("unpacked", () => {
     expect(stdout).toMatch(/Paris.*\n"[A-Z]{3}-\d{4}"\n$/);
   });
 
+  const test = `
+    const { engine } = await scriptedEngine({ script: "No model is needed." });
+    const messages = [{ role: "user", content: "Hi" }];
+    console.log((await engine.chat.completions.create({ messages })).choices[0].message.content);
+    await engine.close();`;
+
+  it.each([
+    ["ESM", "scripted.mjs", `import { scriptedEngine } from "tokenloop/testing";${test}`],
+    ["CommonJS", "scripted.cjs", `const { scriptedEngine } = require("tokenloop/testing");(async () => {${test}})();`],
+  ])("tests without a model or a binary, from %s", async (_, name, source) => {
+    writeFileSync(join(folder, name), source);
+    const { stdout } = await run(process.execPath, [join(folder, name)]);
+    expect(stdout).toBe("No model is needed.\n");
+  });
+
   it("says what to do where no binary fits", async () => {
     const source = `import { Engine } from "tokenloop";
       await Engine.load({ model: process.argv[2] }).catch(({ code, message }) => console.log(JSON.stringify({ code, message })));`;
@@ -149,8 +168,23 @@ describe("unpacked", () => {
         await tokenloop.Engine.load({ model: "x.gguf", contextsize: 1 });
         return completion.choices[0]?.message.content;
       }`;
-    writeFileSync(join(folder, "types.mts"), `import * as tokenloop from "tokenloop";${use}`);
-    writeFileSync(join(folder, "types.cts"), `import tokenloop = require("tokenloop");${use}`);
+    const scripted = `
+      export async function test(): Promise<tokenloop.Engine> {
+        // @ts-expect-error a script without an answer
+        await testing.scriptedEngine({ script: { piece: 1 } });
+        return (await testing.scriptedEngine({ script: ({ messages }) => messages?.[0]?.content ?? "" })).engine;
+      }`;
+    const imports = (from: (name: string) => string) =>
+      `import ${from("tokenloop")};import ${from("testing")};${use}${scripted}`;
+    const specifier = (name: string) => (name === "testing" ? "tokenloop/testing" : name);
+    writeFileSync(
+      join(folder, "types.mts"),
+      imports((name) => `* as ${name} from "${specifier(name)}"`),
+    );
+    writeFileSync(
+      join(folder, "types.cts"),
+      imports((name) => `${name} = require("${specifier(name)}")`),
+    );
     const compilerOptions = {
       module: "NodeNext",
       target: "ES2022",

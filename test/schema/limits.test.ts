@@ -136,8 +136,8 @@ describe("speed", () => {
     const properties = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [`property${i}`, { type: "integer" }]),
     );
-    expect(median(() => compileSchema({ type: "object", properties, additionalProperties: false }))).toBeLessThan(200);
-    expect(median(() => compileSchema({ type: "object", properties }))).toBeLessThan(500);
+    expect(median(() => compileSchema({ type: "object", properties, additionalProperties: false }))).toBeLessThan(1000);
+    expect(median(() => compileSchema({ type: "object", properties }))).toBeLessThan(1000);
   });
 
   it("keeps large counts as counters", () => {

@@ -1,20 +1,14 @@
 import { fileURLToPath } from "node:url";
-import { type Engine, loadEngine } from "../../src/engine.js";
 import type { LoadOptions } from "../../src/load-options.js";
-import { ScriptedNative, type ScriptedOptions } from "./scripted-native.js";
+import { type Scripted, type ScriptedOptions, scriptedEngine } from "../../src/testing/index.js";
+
+export type { Scripted } from "../../src/testing/index.js";
 
 /** Any file will do: the scripted addon does not read it. */
 export const modelFile = fileURLToPath(import.meta.url);
 
-export interface Scripted {
-  engine: Engine;
-  native: ScriptedNative;
-}
-
-export async function scripted(options: ScriptedOptions = {}, load: Partial<LoadOptions> = {}): Promise<Scripted> {
-  const native = new ScriptedNative(options);
-  const engine = await loadEngine(() => native, { model: modelFile, ...load });
-  return { engine, native };
+export function scripted(options: ScriptedOptions = {}, load: Partial<LoadOptions> = {}): Promise<Scripted> {
+  return scriptedEngine(options, { model: modelFile, ...load });
 }
 
 export const hi = { messages: [{ role: "user" as const, content: "hi" }] };

@@ -2,7 +2,7 @@ import { PassThrough, Writable } from "node:stream";
 import type { Io } from "../../src/cli/io.js";
 import { loadEngine } from "../../src/engine.js";
 import type { LoadOptions } from "../../src/load-options.js";
-import { ScriptedNative, type ScriptedOptions } from "./scripted-native.js";
+import { ScriptedNative, type ScriptedOptions } from "../../src/testing/scripted-native.js";
 
 /** An Io that records, over the scripted addon. */
 export class ScriptedIo implements Io {

@@ -239,7 +239,7 @@ describe("200 times", () => {
     const long = Array.from({ length: 20 }, (_, i) => `${i} `);
     const setup = await scripted({
       script: (request) =>
-        request.messages?.includes("bystander") ? { pieces: long, delay: 1 } : { pieces, hang: "decoding" },
+        request.messages?.[0]?.content === "bystander" ? { pieces: long, delay: 1 } : { pieces, hang: "decoding" },
     });
     const bystander = { messages: [{ role: "user" as const, content: "bystander" }] };
     for (let round = 0; round < 200; round++) {

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/run.js";
 import { engineOptions, samplingOptions } from "../../src/options.js";
@@ -57,6 +58,19 @@ describe("tokenloop", () => {
   });
 });
 
+/** The status of what comes back for these bytes, once the connection is closed. */
+function rawStatus(port: number, bytes: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
+    let text = "";
+    socket.on("data", (part) => {
+      text += part.toString();
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1])));
+  });
+}
+
 describe("tokenloop serve", () => {
   async function start(io: ScriptedIo, ...flags: string[]) {
     const status = runCli(["serve", modelFile, "--port", "0", ...flags], io);
@@ -83,17 +97,100 @@ describe("tokenloop serve", () => {
     await expect(fetch(`${url}/models`)).rejects.toThrow();
   });
 
-  it("ends running answers with an error when it stops", async () => {
-    const io = new ScriptedIo({ script: { pieces: ["a"], hang: "decoding" } });
-    const { status, url } = await start(io);
-    const response = await fetch(`${url}/chat/completions`, {
+  function send(url: string, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(`${url}/chat/completions`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", ...headers },
       body: JSON.stringify({ messages: [{ role: "user", content: "hi" }], stream: true }),
     });
+  }
+
+  it("lets running answers end when it stops", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["a", "b", "c"], delay: 30 } });
+    const { status, url } = await start(io);
+    const response = await send(url);
+    io.signal("SIGTERM");
+    expect(await response.text()).toContain('"finish_reason":"stop"');
+    expect(await status).toBe(0);
+    expect(io.native.cancels).toEqual([]);
+    await expect(send(url)).rejects.toThrow();
+  });
+
+  it("ends with an error those that take longer than --drain-ms", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["a"], hang: "decoding" } });
+    const { status, url } = await start(io, "--drain-ms", "100");
+    const response = await send(url);
+    const begin = performance.now();
     io.signal("SIGINT");
     expect(await response.text()).toContain('"code":"engine_closed"');
     expect(await status).toBe(0);
+    expect(performance.now() - begin).toBeGreaterThan(90);
+  });
+
+  it.each(["0.0.0.0", "::", "192.0.2.1", "example.com"])(
+    "does not serve %s without a key, unless told to",
+    async (host) => {
+      const io = new ScriptedIo();
+      expect(await runCli(["serve", modelFile, "--host", host], io)).toBe(2);
+      expect(io.stderr.text).toContain("--api-key");
+      expect(io.loadOptions).toBeUndefined();
+    },
+  );
+
+  it("serves others with keys, or with --no-auth", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["a"] } });
+    const keyed = await start(io, "--host", "0.0.0.0", "--api-key", "one,two");
+    const url = keyed.url.replace("0.0.0.0", "127.0.0.1");
+    expect((await send(url)).status).toBe(401);
+    expect((await send(url, { authorization: "Bearer two" })).status).toBe(200);
+    io.signal("SIGINT");
+    await keyed.status;
+
+    const open = new ScriptedIo({ script: { pieces: ["a"] } });
+    const { status, url: openUrl } = await start(open, "--host", "0.0.0.0", "--no-auth", "--cors", "*");
+    const response = await send(openUrl.replace("0.0.0.0", "127.0.0.1"), { origin: "https://a.example" });
+    expect([response.status, response.headers.get("access-control-allow-origin")]).toEqual([200, "*"]);
+    open.signal("SIGINT");
+    await status;
+  });
+
+  it("takes keys from the environment", async () => {
+    process.env.TOKENLOOP_API_KEY = "secret";
+    const io = new ScriptedIo({ script: { pieces: ["a"] } });
+    const { status, url } = await start(io);
+    delete process.env.TOKENLOOP_API_KEY;
+    expect((await send(url)).status).toBe(401);
+    expect((await send(url, { authorization: "Bearer secret" })).status).toBe(200);
+    io.signal("SIGINT");
+    await status;
+  });
+
+  it("answers on a loopback address only by its own names", async () => {
+    const io = new ScriptedIo({ script: { pieces: ["a"] } });
+    const { status, url } = await start(io);
+    const port = Number(new URL(url).port);
+    expect(await rawStatus(port, "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")).toBe(
+      403,
+    );
+    expect(
+      await rawStatus(port, `GET /v1/models HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n\r\n`),
+    ).toBe(200);
+    io.signal("SIGINT");
+    await status;
+  });
+
+  it("closes connections whose request head does not come", async () => {
+    const io = new ScriptedIo();
+    const { status, url } = await start(io);
+    const begin = performance.now();
+    expect(await rawStatus(Number(new URL(url).port), "GET /v1/models HTTP/1.1\r\nHost: local")).toBe(408);
+    expect(performance.now() - begin).toBeLessThan(15_000);
+    io.signal("SIGINT");
+    await status;
+  });
+
+  it("refuses a --drain-ms out of range", async () => {
+    expect(await runCli(["serve", modelFile, "--drain-ms", "-1"], new ScriptedIo())).toBe(2);
   });
 
   it("fails when the port is taken", async () => {

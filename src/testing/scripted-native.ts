@@ -11,28 +11,38 @@ import {
   type NativeRequest,
   type NativeResult,
   type NativeStats,
-} from "../../src/native.js";
+} from "../native.js";
 
-/** What the scripted engine does with one request. */
+/** What the scripted model does with one request. */
 export interface Script {
-  /** Texts of the deltas, in order; each covers one token. */
-  pieces?: string[];
+  /** The answer, a token each; default: none. Stop strings and max_tokens of the request cut it short. */
+  pieces?: readonly string[];
+  /** How it ends when nothing cuts it short; default "stop". */
   finish?: "stop" | "length";
-  /** Milliseconds before the prompt event and between deltas; 0 goes by setImmediate. */
+  /** Milliseconds before the first piece and between pieces; default 0, which goes by setImmediate. */
   delay?: number;
-  /** Thrown by submit. */
+  /** The request is refused when it comes: a full queue is `{ code: "queue_full", status: 429, … }`. */
   refuse?: NativeFailure;
-  /** Sent in place of the prompt event. */
+  /** It is refused once it was looked at, as a prompt that does not fit. */
   failFirst?: NativeFailure;
-  /** Sent after this many deltas. */
+  /** It breaks after so many pieces. */
   failAfter?: { pieces: number; failure: NativeFailure };
-  /** Stops after the prompt event (or, with "queued", before it) until it is cancelled. */
+  /** It stays in the queue, after the prompt, or after the last piece, until it is cancelled. */
   hang?: "queued" | "prompt" | "decoding";
+  /** What usage and timings are made of; default: 10 prompt tokens, 4 of them cached, a token a piece. */
   result?: Partial<NativeResult>;
 }
 
+/** A request as the model gets it, after validation: defaults filled in, messages as the chat template sees them. */
+export interface ScriptedRequest extends Omit<NativeRequest, "messages"> {
+  /** undefined: raw text, in `prompt`. */
+  messages: { role: string; content?: string; [key: string]: unknown }[] | undefined;
+}
+
 export interface ScriptedOptions {
-  script?: Script | ((request: NativeRequest, nth: number) => Script);
+  /** One script for all requests, or one for each; a text is an answer, a token a word. Default: empty answers. */
+  script?: Script | string | ((request: ScriptedRequest, nth: number) => Script | string);
+  /** What the model says about itself. */
   info?: Partial<NativeModelInfo>;
   /** Load takes this long, reporting progress; never ends with Infinity. */
   loadDelay?: number;
@@ -47,13 +57,22 @@ export interface ScriptedOptions {
 interface Live {
   id: number;
   script: Script;
+  answer: Answer;
   request: NativeRequest;
   started: boolean;
   sent: number;
   cancelling: boolean;
 }
 
-/** A NativeAddon that plays scripts in place of a model. It keeps what the tests ask about. */
+/** The pieces that come out, after stop strings and token limit. */
+interface Answer {
+  pieces: string[];
+  finish: "stop" | "length";
+  /** The stop string that ended it. */
+  stop?: string;
+}
+
+/** A NativeAddon that plays scripts in place of a model. It keeps what tests ask about. */
 export class ScriptedNative implements NativeAddon {
   readonly requests: NativeRequest[] = [];
   readonly cancels: number[] = [];
@@ -127,7 +146,16 @@ export class ScriptedNative implements NativeAddon {
       cancel: (id) => this.#cancel(id),
       take: (id, weight) => this.taken.push([id, weight]),
       stats: () => this.#stats(),
-      tokenize: async (text) => Int32Array.from(text, (c) => c.charCodeAt(0)),
+      tokenize: async (text) => Int32Array.from(text, (character) => character.codePointAt(0) ?? 0),
+      pieces: async (tokens) => {
+        const texts = Array.from(tokens, (code) => new TextEncoder().encode(String.fromCodePoint(code)));
+        let end = 0;
+        const ends = Int32Array.from(texts, ({ length }) => {
+          end += length;
+          return end;
+        });
+        return { bytes: Buffer.concat(texts), ends };
+      },
       applyTemplate: async (messages) => messages,
       savePrefix: async () => ({ tokens: 0, bytes: 0 }),
       restorePrefix: async () => ({ tokens: 0, bytes: 0 }),
@@ -139,14 +167,22 @@ export class ScriptedNative implements NativeAddon {
   }
 
   #submit(request: NativeRequest): number {
-    const { script = {} } = this.#options;
-    const chosen = typeof script === "function" ? script(request, this.requests.length) : script;
+    const chosen = this.#choose(request);
     this.requests.push(request);
     if (chosen.refuse !== undefined) throw nativeError(chosen.refuse);
-    const live: Live = { id: this.#nextId++, script: chosen, request, started: false, sent: 0, cancelling: false };
+    const answer = answerOf(chosen, request);
+    const id = this.#nextId++;
+    const live: Live = { id, script: chosen, answer, request, started: false, sent: 0, cancelling: false };
     this.#live.set(live.id, live);
     this.#later(live, chosen.delay ?? 0);
     return live.id;
+  }
+
+  #choose(request: NativeRequest): Script {
+    const { script = {} } = this.#options;
+    const messages = request.messages === undefined ? undefined : JSON.parse(request.messages);
+    const chosen = typeof script === "function" ? script({ ...request, messages }, this.requests.length) : script;
+    return typeof chosen === "string" ? { pieces: chosen.match(/\s*\S+|\s+$/g) ?? [] } : chosen;
   }
 
   #later(live: Live, delay: number): void {
@@ -156,10 +192,9 @@ export class ScriptedNative implements NativeAddon {
   }
 
   #step(live: Live): void {
-    const { script } = live;
-    const { pieces = [], hang, delay = 0, failFirst, failAfter } = script;
+    const { hang, delay = 0, failFirst, failAfter } = live.script;
     if (live.cancelling || !this.#live.has(live.id)) return;
-    const piece = pieces[live.sent];
+    const piece = live.answer.pieces[live.sent];
     if (!live.started) {
       if (hang === "queued") return;
       if (failFirst !== undefined) {
@@ -173,10 +208,12 @@ export class ScriptedNative implements NativeAddon {
       this.#fail(live, failAfter.failure);
     } else if (piece !== undefined) {
       live.sent++;
+      if (live.request.logprobs >= 0)
+        this.#send(live, NativeEvent.Logprobs, 0, logprobsOf(piece, live.request.logprobs));
       this.#send(live, NativeEvent.Delta, 1, piece);
       this.#later(live, delay);
     } else if (hang !== "decoding") {
-      this.#finish(live, script.finish === "length" ? 1 : 0);
+      this.#finish(live, live.answer.finish === "length" ? 1 : 0);
     }
   }
 
@@ -219,6 +256,7 @@ export class ScriptedNative implements NativeAddon {
       cached_tokens: 4,
       completion_tokens: live.sent,
       seed: 1,
+      ...(live.answer.stop === undefined ? {} : { stop: live.answer.stop }),
       queue_ms: 1,
       prompt_ms: 3,
       predicted_ms: 10,
@@ -270,6 +308,51 @@ export class ScriptedNative implements NativeAddon {
       loopMs: 0,
     };
   }
+}
+
+/** What is left of a script's pieces under the request's limits: of a stop string nothing comes out. */
+function answerOf({ pieces = [], finish = "stop" }: Script, { maxTokens, stop }: NativeRequest): Answer {
+  const limit = maxTokens < 0 ? pieces.length : Math.min(maxTokens, pieces.length);
+  const out: string[] = [];
+  let text = "";
+  for (const piece of pieces.slice(0, limit)) {
+    const before = text.length;
+    text += piece;
+    // The earliest to begin of those that are complete first, as the engine does it.
+    const found = stop
+      .map((each) => ({ each, at: text.indexOf(each) }))
+      .filter(({ at }) => at >= 0)
+      .sort((a, b) => a.at - b.at)[0];
+    if (found !== undefined) {
+      return { pieces: cut([...out, piece], before + piece.length - found.at), finish: "stop", stop: found.each };
+    }
+    out.push(piece);
+  }
+  return { pieces: out, finish: limit < pieces.length ? "length" : finish };
+}
+
+/** Takes so many UTF-16 units from the end, but leaves the pieces: each is a token. */
+function cut(pieces: string[], units: number): string[] {
+  let left = units;
+  return pieces
+    .map((_, i) => pieces[pieces.length - 1 - i] ?? "")
+    .map((piece) => {
+      const kept = piece.slice(0, Math.max(0, piece.length - left));
+      left = Math.max(0, left - piece.length);
+      return kept;
+    })
+    .reverse();
+}
+
+/** The piece has probability 1/2, invented others half of what is left. */
+function logprobsOf(piece: string, count: number): string {
+  const entry = (token: string, halvings: number) => ({
+    token,
+    logprob: -Math.LN2 * halvings,
+    bytes: [...new TextEncoder().encode(token)],
+  });
+  const top = Array.from({ length: count }, (_, i) => entry(i === 0 ? piece : `${piece}~${i}`, i + 1));
+  return JSON.stringify({ ...entry(piece, 1), top_logprobs: top });
 }
 
 /** An Error as the addon throws it. */
