@@ -5,6 +5,7 @@
 
 #include "bridge/engine_object.h"
 #include "bridge/environment.h"
+#include "bridge/estimate_task.h"
 #include "build-info.h"
 #include "engine/process.h"
 #include "ggml-backend.h"
@@ -44,6 +45,7 @@ Napi::Value BuildInfo(const Napi::CallbackInfo& info) {
 Napi::Object Initialise(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(std::make_unique<Environment>(env).release());  // owned by the environment from here
   exports.Set("buildInfo", Napi::Function::New(env, BuildInfo, "buildInfo"));
+  exports.Set("estimateMemory", Napi::Function::New(env, EstimateMemoryCall, "estimateMemory"));
   exports.Set("loadModel", Napi::Function::New(env, LoadModel, "loadModel"));
   return exports;
 }

@@ -1,5 +1,7 @@
 import { abortable } from "./abortable.js";
 import { AbortError, BadRequestError, EngineClosedError, fromNative } from "./errors.js";
+import { estimateMemory, type MemoryEstimate } from "./estimate.js";
+import type { Choice } from "./fit.js";
 import type { HandlerOptions } from "./http/access.js";
 import { createHandler, type FetchHandler, type HandlerEngine } from "./http/handler.js";
 import { type EngineParts, loadParts } from "./load.js";
@@ -46,6 +48,8 @@ export interface EngineInfo extends NativeModelInfo {
   path: string;
   /** When it was loaded: Unix time in seconds. */
   created: number;
+  /** What was chosen for options given as "auto", and why. */
+  choices: Choice[];
   /** llama.cpp's build, devices and instruction sets. */
   build: NativeBuildInfo;
 }
@@ -53,6 +57,8 @@ export interface EngineInfo extends NativeModelInfo {
 export interface RequestOptions {
   /** Aborting it ends the request with one AbortError, once the engine has let go of it. */
   signal?: AbortSignal | null | undefined;
+  /** @internal Strings that end the answer besides those of the request, of which there may be four only. */
+  stop?: readonly string[] | undefined;
 }
 
 /** The part of OpenAI's client that an engine offers under the same names. */
@@ -103,8 +109,8 @@ export class Engine {
   /** @internal Engines come from `Engine.load`. */
   constructor(parts: EngineParts) {
     this.#parts = parts;
-    const { native, build, modelId, path } = parts;
-    this.info = { ...native.info, id: modelId, path, created: Math.floor(Date.now() / 1000), build };
+    const { native, build, modelId, path, choices } = parts;
+    this.info = { ...native.info, id: modelId, path, created: Math.floor(Date.now() / 1000), choices, build };
     const version = findPackageRoot()?.version ?? "0.0.0";
     this.#fingerprint = `tokenloop-${version}-llama.cpp-b${build.llamaBuild}`;
 
@@ -123,13 +129,16 @@ export class Engine {
    */
   handler(options: HandlerOptions = {}): FetchHandler {
     const engine: HandlerEngine = {
-      info: this.info,
+      models: () => [this.info],
+      findModel: (id) => (id === this.info.id ? this.info : undefined),
       chat: (body, signal) => this.#create(body, { signal }),
-      complete: (body, signal) => this.#complete(body, { signal }),
-      tokenize: (text, addSpecial, parseSpecial) => this.#tokenize(text, addSpecial, parseSpecial),
-      pieces: (tokens) => this.#pieces(tokens),
-      applyTemplate: (body) => this.#applyTemplate(body),
-      stats: () => this.stats(),
+      single: {
+        complete: (body, signal) => this.#complete(body, { signal }),
+        tokenize: (text, addSpecial, parseSpecial) => this.#tokenize(text, addSpecial, parseSpecial),
+        pieces: (tokens) => this.#pieces(tokens),
+        applyTemplate: (body) => this.#applyTemplate(body),
+        stats: () => this.stats(),
+      },
       state: () => (this.#closing !== undefined ? "closed" : this.#draining !== undefined ? "draining" : "open"),
     };
     return createHandler(engine, options);
@@ -143,6 +152,16 @@ export class Engine {
    */
   static load(options: LoadOptions): Promise<Engine> {
     return loadEngine(loadNative, options);
+  }
+
+  /**
+   * What a model and its context would take with these options, in bytes, as llama.cpp itself reckons it: nothing is
+   * loaded. Takes tens of milliseconds, up to a second for a large vocabulary, off the JavaScript thread.
+   *
+   * Errors: as of `load`.
+   */
+  static estimate(options: LoadOptions): Promise<MemoryEstimate> {
+    return estimateMemory(loadNative, options);
   }
 
   /** Counters of the token loop, now. @throws {EngineClosedError} after close(). */
@@ -252,6 +271,7 @@ export class Engine {
   async #create(params: unknown, options: RequestOptions = {}): Promise<ChatCompletion | ChatCompletionStream> {
     const signal = this.#begin(options);
     const request = validateRequest(params);
+    request.stop.push(...(options.stop ?? []).filter((stop) => !request.stop.includes(stop)));
     const { native, router, options: options_ } = this.#parts;
     const chunks = new ChunkBuilder({
       model: this.info.id,
@@ -367,6 +387,10 @@ export class Engine {
 }
 
 /** @internal `Engine.load` through an addon of the caller's choice, for tests. */
-export async function loadEngine(addon: () => NativeAddon, options: LoadOptions): Promise<Engine> {
-  return new Engine(await loadParts(addon, options));
+export async function loadEngine(
+  addon: () => NativeAddon,
+  options: LoadOptions,
+  check?: Parameters<typeof loadParts>[2],
+): Promise<Engine> {
+  return new Engine(await loadParts(addon, options, check));
 }

@@ -85,6 +85,29 @@ export class ModelLoadError extends TokenloopError {
   }
 }
 
+/**
+ * The model file is damaged, hostile, or none that can be loaded. `where` is the part of it that is wrong: "header", a
+ * metadata key, or a tensor.
+ */
+export class ModelFileError extends ModelLoadError {
+  declare readonly code: ModelFileCode;
+  readonly where: string | null;
+
+  constructor(path: string, code: ModelFileCode, where: string | null, reason: string) {
+    super(`Cannot load the model '${path}': ${where === null ? "" : `${where}: `}${reason}.`, path, code);
+    this.where = where;
+  }
+}
+
+/**
+ * - gguf_truncated: the file ends too early.
+ * - gguf_foreign: no GGUF, or one that holds something else than a language model.
+ * - gguf_unsupported: a version or architecture that is not supported.
+ * - gguf_corrupt: it contradicts itself, or asks for what no model needs.
+ * - gguf_unreadable: the system does not let us read it.
+ */
+export type ModelFileCode = "gguf_truncated" | "gguf_foreign" | "gguf_unsupported" | "gguf_corrupt" | "gguf_unreadable";
+
 /** The addon cannot be loaded. The message lists every path tried, each reason, and what to do. */
 export class NativeLoadError extends TokenloopError {
   constructor(message: string, cause?: unknown) {

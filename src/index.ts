@@ -13,6 +13,8 @@ export {
   EngineClosedError,
   type ErrorBody,
   InternalError,
+  type ModelFileCode,
+  ModelFileError,
   ModelLoadError,
   NativeLoadError,
   NotFoundError,
@@ -20,12 +22,18 @@ export {
   TokenloopError,
   toErrorBody,
 } from "./errors.js";
+export type { MemoryEstimate } from "./estimate.js";
+export type { AutoOption, Choice } from "./fit.js";
+export { type HostEvent, type HostRuntime, ModelHost, type ModelStatus } from "./host/host.js";
+export { ConfigError, type HostConfig, type ModelConfig } from "./host/spec.js";
 export type { HandlerOptions } from "./http/access.js";
 export type { FetchHandler } from "./http/handler.js";
 export { type NodeListener, toNodeListener } from "./http/node.js";
 export type { EngineOptions, LoadOptions } from "./load-options.js";
 export type {
   NativeBuildInfo as BuildInfo,
+  NativeDeviceEstimate as DeviceEstimate,
+  NativeMemoryUse as MemoryUse,
   NativeModelInfo as ModelInfo,
   NativeStats as EngineStats,
 } from "./native.js";

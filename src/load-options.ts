@@ -1,4 +1,5 @@
 import { BadRequestError } from "./errors.js";
+import type { AutoOption } from "./fit.js";
 import type { NativeLoadOptions } from "./native.js";
 import { engineOptions, type OptionRow } from "./options.js";
 import { didYouMean } from "./suggest.js";
@@ -9,7 +10,9 @@ type ValueOf<Row extends OptionRow> = Row["type"] extends "boolean"
     ? Row extends { readonly values: readonly (infer Value)[] }
       ? Value
       : string
-    : number;
+    : Row extends { readonly auto: true }
+      ? number | "auto"
+      : number;
 
 /** The engine options of the option table, by name. */
 export type EngineOptions = {
@@ -30,7 +33,9 @@ export interface LoadOptions extends EngineOptions {
 
 /** Load options after every check. */
 export interface ValidLoadOptions {
+  /** An option given as "auto" has its default here. */
   native: NativeLoadOptions;
+  auto: AutoOption[];
   modelId: string | undefined;
   onProgress: ((fraction: number) => void) | undefined;
   signal: AbortSignal | undefined;
@@ -58,10 +63,16 @@ export function validateLoadOptions(options: LoadOptions): ValidLoadOptions {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw wrongOption("signal", "an AbortSignal");
 
   const values = Object.fromEntries(
-    engineOptions.map((row) => [row.name, checkOption(row, options[row.name] ?? row.default)]),
+    engineOptions.map((row) => {
+      const given = isAuto(row, options[row.name]) ? undefined : options[row.name];
+      return [row.name, checkOption(row, given ?? row.default)];
+    }),
   ) as Omit<NativeLoadOptions, "model">;
-  return { native: { model, ...values }, modelId, onProgress, signal };
+  const auto = engineOptions.filter((row) => isAuto(row, options[row.name])).map(({ name }) => name as AutoOption);
+  return { native: { model, ...values }, auto, modelId, onProgress, signal };
 }
+
+const isAuto = (row: OptionRow, value: unknown) => row.auto === true && value === "auto";
 
 /** The value, if it fits its row. */
 function checkOption(row: OptionRow, value: unknown): number | boolean | string {
@@ -88,7 +99,8 @@ export function rangeOf(row: OptionRow): string {
   const above = row.exclusiveMinimum === undefined ? lower : `above ${row.exclusiveMinimum}`;
   const upper =
     row.maximum === undefined ? undefined : `${above?.startsWith("above") ? "and at most" : "to"} ${row.maximum}`;
-  return [`${article} ${row.type}`, above, upper].filter((part) => part !== undefined).join(" ");
+  const auto = row.auto ? 'or "auto"' : undefined;
+  return [`${article} ${row.type}`, above, upper, auto].filter((part) => part !== undefined).join(" ");
 }
 
 function wrongOption(name: string, expected: string): BadRequestError {

@@ -1,7 +1,17 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { AbortError, fromNative, ModelLoadError, type TokenloopError } from "./errors.js";
+import {
+  AbortError,
+  BadRequestError,
+  fromNative,
+  ModelFileError,
+  ModelLoadError,
+  type TokenloopError,
+} from "./errors.js";
 import { EventRouter } from "./events.js";
+import { type Choice, estimatorOf, fitMemory } from "./fit.js";
+import { templateFault } from "./gguf/check-template.js";
+import { checkModelFile } from "./gguf/index.js";
 import { type LoadOptions, validateLoadOptions } from "./load-options.js";
 import type { NativeAddon, NativeBuildInfo, NativeEngine, NativeLoad, NativeLoadOptions } from "./native.js";
 
@@ -14,16 +24,24 @@ export interface EngineParts {
   path: string;
   /** What it was loaded with, defaults filled in. */
   options: NativeLoadOptions;
+  /** What was chosen for options given as "auto". */
+  choices: Choice[];
 }
 
-/** Loads a model through the given addon. `Engine.load` documents the errors. */
-export async function loadParts(addon: () => NativeAddon, options: LoadOptions): Promise<EngineParts> {
-  const { native: nativeOptions, modelId, onProgress, signal } = validateLoadOptions(options);
+/** Loads a model through the given addon. `Engine.load` documents the errors. `check` looks at the files first. */
+export async function loadParts(
+  addon: () => NativeAddon,
+  options: LoadOptions,
+  check: (options: NativeLoadOptions) => Promise<void> = checkFiles,
+): Promise<EngineParts> {
+  const { native: given, auto, modelId, onProgress, signal } = validateLoadOptions(options);
   if (signal?.aborted) throw new AbortError(signal.reason);
-  await checkFile(nativeOptions.model);
+  await check(given);
   if (signal?.aborted) throw new AbortError(signal.reason);
 
   const loaded = addon();
+  const { options: nativeOptions, choices } = await fitMemory(given, auto, estimatorOf(loaded));
+  if (signal?.aborted) throw new AbortError(signal.reason);
   const router = new EventRouter();
   let load: NativeLoad;
   try {
@@ -47,12 +65,37 @@ export async function loadParts(addon: () => NativeAddon, options: LoadOptions):
       modelId: modelId ?? (native.info.name || basename(nativeOptions.model).replace(/\.gguf$/i, "")),
       path: nativeOptions.model,
       options: nativeOptions,
+      choices,
     };
   } catch (error) {
     if (signal?.aborted) throw error instanceof AbortError ? error : new AbortError(signal.reason);
     throw loadError(error, nativeOptions.model);
   } finally {
     signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/**
+ * llama.cpp ends the process over some damaged files: none of them may get that far.
+ *
+ * @throws {ModelLoadError} the model is missing or damaged.
+ * @throws {BadRequestError} the draft model is damaged, or the template is nested too deep.
+ */
+export async function checkFiles({ model, draftModel, chatTemplate }: NativeLoadOptions): Promise<void> {
+  const fault = templateFault(chatTemplate);
+  if (fault !== undefined) {
+    throw new BadRequestError(`Invalid option 'chatTemplate': ${fault}.`, "chatTemplate", "invalid_chat_template");
+  }
+  await checkFile(model);
+  await checkModelFile(model);
+  if (draftModel === "") return;
+  try {
+    await checkModelFile(draftModel);
+  } catch (error) {
+    // Where there is no such file, the addon says so.
+    if (!(error instanceof ModelFileError)) throw error;
+    if (error.code === "gguf_unreadable") return;
+    throw new BadRequestError(error.message, "draftModel", error.code);
   }
 }
 

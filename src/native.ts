@@ -17,6 +17,43 @@ export interface NativeAddon {
     onEvents: NativeEventHandler,
     onProgress: ((fraction: number) => void) | undefined,
   ): NativeLoad;
+  /**
+   * What these options would take, asked of llama.cpp without allocating it, on a native thread. Rejects as a load does.
+   */
+  estimateMemory(options: NativeLoadOptions): Promise<NativeMemoryEstimate>;
+}
+
+/** Bytes by what they are for. */
+export interface NativeMemoryUse {
+  /** The model's tensors. */
+  weights: number;
+  /** KV cells, and the states of recurrent layers. */
+  cache: number;
+  /** Scratch of the graphs. */
+  compute: number;
+  /** Logits. */
+  output: number;
+}
+
+export interface NativeDeviceEstimate extends NativeMemoryUse {
+  /** ggml's name, e.g. "CPU" or "CUDA0". */
+  name: string;
+  /** Whether it is the CPU's memory. */
+  host: boolean;
+  /** Bytes that the device has, and that are free now; 0 where it does not say. */
+  total: number;
+  free: number;
+}
+
+export interface NativeMemoryEstimate {
+  /** KV cells, after defaults and llama.cpp's padding. */
+  contextSize: number;
+  trainingContext: number;
+  /** Layers that gpuLayers counts, without the output layer. */
+  layers: number;
+  /** Sequences that the context holds: running ones and kept ones. */
+  sequences: number;
+  devices: NativeDeviceEstimate[];
 }
 
 export interface NativeBuildInfo {
@@ -149,6 +186,8 @@ export interface NativeModelInfo {
   parallel: number;
   batchSize: number;
   chatTemplate: string;
+  /** What llama.cpp allocated, to a hundredth of a MiB; mapped weights count as a whole. */
+  memory: NativeMemoryUse;
 }
 
 /** The bytes of tokens, one after the other; `ends[i]` is where those of token i end. */

@@ -9,6 +9,8 @@ export interface OptionRow {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
+  /** Whether "auto" is allowed, too: what fits into memory (src/fit.ts). */
+  readonly auto?: true;
   /** The strings that are allowed; absent: any. */
   readonly values?: readonly string[];
   readonly default: number | boolean | string;
@@ -38,13 +40,13 @@ export const samplingOptions = [
 /** Options of `Engine.load` and of `tokenloop serve`. */
 // biome-ignore format: a table, one row a line
 export const engineOptions = [
-  { name: "contextSize", type: "integer", minimum: 0, maximum: 16777216, default: 0, flag: "context-size", description: "KV cells shared by all running requests; 0 takes the model's training context, at most 8192." },
+  { name: "contextSize", type: "integer", minimum: 0, maximum: 16777216, auto: true, default: 0, flag: "context-size", description: "KV cells shared by all running requests; 0 takes the model's training context, at most 8192, and auto as many as memory allows, at most that context for each of them." },
   { name: "parallel", type: "integer", minimum: 1, maximum: 256, default: 8, flag: "parallel", description: "Requests decoded at the same time." },
   { name: "batchSize", type: "integer", minimum: 1, maximum: 65536, default: 2048, flag: "batch-size", description: "Most tokens in one llama_decode (n_batch)." },
   { name: "microBatchSize", type: "integer", minimum: 1, maximum: 65536, default: 512, flag: "micro-batch-size", description: "Most tokens in one compute graph (n_ubatch)." },
   { name: "threads", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads", description: "Threads for decoding, at most as many as the machine runs at once; 0 takes one per physical core." },
   { name: "threadsBatch", type: "integer", minimum: 0, maximum: 512, default: 0, flag: "threads-batch", description: "Threads for prompt processing; 0 takes the value of threads." },
-  { name: "gpuLayers", type: "integer", minimum: -1, maximum: 100000, default: -1, flag: "gpu-layers", description: "Layers on the GPU; -1 takes all." },
+  { name: "gpuLayers", type: "integer", minimum: -1, maximum: 100000, auto: true, default: -1, flag: "gpu-layers", description: "Layers on the GPU; -1 takes all, and auto as many as its memory holds." },
   { name: "queueSize", type: "integer", minimum: 0, maximum: 1000000, default: 512, flag: "queue-size", description: "Requests that may wait for a sequence; one more gets a 429." },
   { name: "stepTargetMs", type: "number", exclusiveMinimum: 0, maximum: 60000, default: 50, flag: "step-target-ms", description: "Milliseconds a step should take at most while prompts are processed beside running answers." },
   { name: "prefixCache", type: "boolean", default: true, flag: "prefix-cache", description: "Keeps the KV cells of finished requests, and lets prompts that begin alike share them." },

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bridge/errors.h"
+#include "bridge/estimate_task.h"
 #include "bridge/promise_task.h"
 #include "bridge/requests.h"
 
@@ -352,6 +353,7 @@ Napi::Object InfoObject(Napi::Env env, const ModelInfo& info) {
   object.Set("parallel", info.parallel);
   object.Set("batchSize", info.batch_size);
   object.Set("chatTemplate", info.chat_template);
+  object.Set("memory", MemoryObject(env, info.memory));
   return object;
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include "engine/context_params.h"
 #include "sampling/largest.h"
 #include "sampling/logprobs.h"
 
@@ -35,11 +36,8 @@ std::string Difference(const llama_vocab* a, const llama_vocab* b) {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::Load(const EngineConfig& config, const llama_vocab* vocab,
                                                      uint32_t context_size, ggml_threadpool* pool) {
-  llama_model_params params = llama_model_default_params();
-  params.n_gpu_layers = config.gpu_layers;
-  params.load_mode = config.mmap ? LLAMA_LOAD_MODE_MMAP : LLAMA_LOAD_MODE_NONE;
   std::unique_ptr<DraftModel> draft(new DraftModel(config.draft_tokens));
-  draft->model_.reset(llama_model_load_from_file(config.draft_model.c_str(), params));
+  draft->model_.reset(llama_model_load_from_file(config.draft_model.c_str(), DraftModelParams(config)));
   if (!draft->model_) {
     return Failure{"model_load_failed", 500, "draftModel", "llama.cpp could not load " + config.draft_model};
   }
@@ -53,15 +51,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::Load(const EngineConfig& config,
   const std::string difference = Difference(llama_model_get_vocab(model), vocab);
   if (!difference.empty()) return mismatch("it has " + difference + ".");
 
-  llama_context_params context = llama_context_default_params();
-  context.n_ctx = context_size;
-  context.n_batch = std::max(kBatch, config.parallel);
-  context.n_ubatch = context.n_batch;
-  context.n_seq_max = config.parallel;
-  context.kv_unified = true;
-  context.no_perf = true;
-  context.n_threads = static_cast<int32_t>(std::max(1u, config.threads));
-  context.n_threads_batch = context.n_threads;
+  const llama_context_params context = DraftContextParams(config, context_size);
   draft->context_.reset(llama_init_from_model(draft->model_.get(), context));
   if (!draft->context_) {
     return Failure{"out_of_memory", 500, "draftModel", "llama.cpp could not create a context for the draft model."};

@@ -10,17 +10,14 @@
 
 #include "build-info.h"
 #include "common.h"
+#include "engine/context_params.h"
 #include "engine/draft_model.h"
+#include "engine/estimate.h"
 #include "engine/prefix_file.h"
 #include "engine/process.h"
 
 namespace tokenloop {
 namespace {
-
-constexpr uint32_t kDefaultContext = 8192;
-constexpr uint32_t kContextPadding = 256;
-// Most finished sequences whose cells are kept for reuse; cells are the tighter limit in practice.
-constexpr uint32_t kKeptSequences = 64;
 
 // What llama.cpp would answer with an abort or a bare NULL.
 std::optional<Failure> CheckFile(const std::string& path) {
@@ -77,18 +74,6 @@ uint64_t Fingerprint(const std::string& path) {
   return hash;
 }
 
-llama_flash_attn_type FlashAttentionType(FlashAttention choice) {
-  switch (choice) {
-    case FlashAttention::kOn:
-      return LLAMA_FLASH_ATTN_TYPE_ENABLED;
-    case FlashAttention::kOff:
-      return LLAMA_FLASH_ATTN_TYPE_DISABLED;
-    case FlashAttention::kAuto:
-      break;
-  }
-  return LLAMA_FLASH_ATTN_TYPE_AUTO;
-}
-
 struct ProgressCall {
   const Model::Progress& progress;
   bool cancelled = false;
@@ -104,6 +89,7 @@ bool OnProgress(float fraction, void* data) {
 
 Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Progress& progress) {
   InitialiseProcess();
+  const LoggerHold hold;
   const LogCapture log;
   const auto with_log = [&](std::string message) {
     if (!log.text().empty()) message += "\n" + log.text();
@@ -114,11 +100,7 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
     if (auto failure = CheckFile(config.model)) return *failure;
     if (auto failure = CheckThreads("threads", config.threads)) return *failure;
     if (auto failure = CheckThreads("threadsBatch", config.threads_batch)) return *failure;
-    llama_model_params params = llama_model_default_params();
-    params.n_gpu_layers = config.gpu_layers;
-    params.load_mode = config.mlock  ? (config.mmap ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MLOCK)
-                       : config.mmap ? LLAMA_LOAD_MODE_MMAP
-                                     : LLAMA_LOAD_MODE_NONE;
+    llama_model_params params = ModelParams(config);
     params.progress_callback = OnProgress;
     params.progress_callback_user_data = &call;
 
@@ -166,6 +148,7 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
     if (!templates) return templates.failure();
     model->templates_ = std::move(templates.value());
     model->info_.chat_template = model->templates_->source();
+    model->info_.memory = log.memory();
     if (!progress(1.0f)) return Failure{"load_cancelled", 499, "", "The load was cancelled."};
     return model;
   } catch (const std::bad_alloc&) {
@@ -177,38 +160,15 @@ Result<std::unique_ptr<Model>> Model::Load(const EngineConfig& config, const Pro
 
 Result<bool> Model::CreateContext(const EngineConfig& config) {
   const llama_model* model = model_.get();
-  const auto training = static_cast<uint32_t>(std::max(0, llama_model_n_ctx_train(model)));
-
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = config.context_size > 0 ? config.context_size
-                 : training > 0          ? std::min(training, kDefaultContext)
-                                         : kDefaultContext;
-  // As llama.cpp pads it, but before the batch is held against it: its own order ends in an assertion.
-  params.n_ctx = (params.n_ctx + kContextPadding - 1) / kContextPadding * kContextPadding;
-  params.n_batch = std::min(config.batch_size, params.n_ctx);
-  params.n_batch = std::max(params.n_batch, config.parallel);  // every sequence must get its token in one step
-  params.n_ubatch = std::min(config.micro_batch_size, params.n_batch);
-  // Kept sequences need ids of their own; llama.cpp asserts that a batch has room for an output of each. The state of a
-  // recurrent model is per sequence and cannot be shared in part.
-  const bool divisible = !llama_model_is_recurrent(model) && !llama_model_is_hybrid(model);
-  const uint32_t most = std::min<uint32_t>(params.n_ubatch, static_cast<uint32_t>(llama_max_parallel_sequences()));
-  const uint32_t kept = config.prefix_cache && divisible ? kKeptSequences : 0;
-  params.n_seq_max = std::max(config.parallel, std::min(config.parallel + kept, most));
-  params.kv_unified = true;
-  params.no_perf = true;
-  params.flash_attn_type = FlashAttentionType(config.flash_attention);
-  const auto cores = static_cast<uint32_t>(std::max(1, common_cpu_get_num_math()));
-  const uint32_t threads = config.threads > 0 ? config.threads : cores;
-  const uint32_t threads_batch = config.threads_batch > 0 ? config.threads_batch : threads;
-  params.n_threads = static_cast<int32_t>(threads);
-  params.n_threads_batch = static_cast<int32_t>(threads_batch);
-
+  const llama_context_params params = ContextParams(config, model);
   context_.reset(llama_init_from_model(model_.get(), params));
   if (!context_) {
     return Failure{"out_of_memory", 500, "contextSize",
                    "llama.cpp could not create a context of " + std::to_string(params.n_ctx) + " cells"};
   }
 
+  const auto threads = static_cast<uint32_t>(params.n_threads);
+  const auto threads_batch = static_cast<uint32_t>(params.n_threads_batch);
   // Without pools of its own, ggml starts its threads anew for every graph.
   ggml_threadpool_params pool_params = ggml_threadpool_params_default(static_cast<int>(threads));
   pool_.reset(ggml_threadpool_new(&pool_params));
@@ -226,13 +186,13 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.parameters = llama_model_n_params(model);
   info_.size = llama_model_size(model);
   info_.vocab_size = static_cast<uint32_t>(llama_vocab_n_tokens(vocab()));
-  info_.training_context = training;
+  info_.training_context = static_cast<uint32_t>(std::max(0, llama_model_n_ctx_train(model)));
   info_.context_size = llama_n_ctx(context_.get());
   info_.parallel = config.parallel;
   info_.sequences = llama_n_seq_max(context_.get());
   info_.batch_size = llama_n_batch(context_.get());
   info_.micro_batch_size = llama_n_ubatch(context_.get());
-  info_.divisible = divisible;
+  info_.divisible = IsDivisible(model);
   info_.sliding_window = llama_model_n_swa(model) > 0;
   info_.fingerprint = Fingerprint(config.model);
   // With every layer on a GPU the CPU's threads have next to nothing to do.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "ggml-backend.h"
@@ -35,12 +36,34 @@ thread_local LogCapture* current_capture = nullptr;
 
 constexpr size_t kCaptureBytes = 2000;
 
+// "llama_kv_cache:        CPU KV buffer size =    32.00 MiB"
+void CountBuffer(const std::string& line, MemoryUse& memory) {
+  constexpr std::string_view kMarker = " buffer size = ";
+  const size_t marker = line.find(kMarker);
+  if (marker == std::string::npos) return;
+  const auto bytes =
+      static_cast<uint64_t>(std::max(0.0, std::strtod(line.c_str() + marker + kMarker.size(), nullptr)) * 1024 * 1024);
+  const std::string before = line.substr(0, marker);
+  const auto ends = [&](std::string_view word) { return before.ends_with(word); };
+  if (ends(" model")) {
+    memory.weights += bytes;
+  } else if (ends(" compute")) {
+    memory.compute += bytes;
+  } else if (ends(" output")) {
+    memory.output += bytes;
+  } else if (ends(" KV") || ends(" RS") || ends(" state")) {
+    memory.cache += bytes;
+  }
+}
+
 void OnLog(ggml_log_level level, const char* message, void*) { CaptureLog(static_cast<int>(level), message); }
 
 }  // namespace
 
 void CaptureLog(int level, const char* message) {
-  if (current_capture == nullptr || message == nullptr || level < GGML_LOG_LEVEL_WARN) return;
+  if (current_capture == nullptr || message == nullptr) return;
+  if (level == GGML_LOG_LEVEL_INFO) CountBuffer(message, current_capture->memory_);
+  if (level < GGML_LOG_LEVEL_WARN) return;
   std::string line = message;
   // "llama_model_load: error loading model: ..." -> "error loading model: ..."
   const size_t colon = line.find(": ");

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "engine/types.h"
+
 namespace tokenloop {
 
 // Something with threads that must not run while the process is torn down.
@@ -30,7 +32,7 @@ void InitialiseProcess();
 void CaptureLog(int level, const char* message);
 
 // Collects llama.cpp's warnings and errors that are logged on this thread while it lives: the only place where the
-// reason of a failed load can be read.
+// reason of a failed load can be read. Likewise the sizes of the buffers that it allocates, to a hundredth of a MiB.
 class LogCapture {
  public:
   LogCapture();
@@ -39,10 +41,12 @@ class LogCapture {
   LogCapture& operator=(const LogCapture&) = delete;
   // The last lines, without llama.cpp's function-name prefixes.
   std::string text() const { return text_; }
+  const MemoryUse& memory() const { return memory_; }
 
  private:
   friend void CaptureLog(int level, const char* message);
   std::string text_;
+  MemoryUse memory_;
   LogCapture* previous_;
 };
 

@@ -100,6 +100,14 @@ struct EngineConfig {
   std::string chat_template;
 };
 
+// Bytes by what they are for.
+struct MemoryUse {
+  uint64_t weights = 0;
+  uint64_t cache = 0;    // KV cells, and the states of recurrent layers
+  uint64_t compute = 0;  // scratch of the graphs
+  uint64_t output = 0;   // logits
+};
+
 struct ModelInfo {
   std::string description;
   std::string name;
@@ -117,6 +125,7 @@ struct ModelInfo {
   bool sliding_window = false;
   uint64_t fingerprint = 0;  // tells the model's file and llama.cpp's build from others
   uint32_t threads = 1;      // that a decode keeps busy
+  MemoryUse memory;          // what llama.cpp said it allocated, draft model included
 };
 
 enum class FinishReason : int32_t { kStop = 0, kLength = 1, kCancelled = 2 };

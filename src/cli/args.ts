@@ -12,8 +12,15 @@ export interface Parsed {
   positionals: string[];
 }
 
-/** Parses a command's arguments; every flag comes from an option row. `--help` is understood everywhere. */
-export function parseFlags(args: readonly string[], rows: readonly OptionRow[]): Parsed {
+/**
+ * Parses a command's arguments; every flag comes from an option row. `--help` is understood everywhere. Where a flag is not
+ * given, the environment's variable of its name holds: TOKENLOOP_CONTEXT_SIZE for --context-size.
+ */
+export function parseFlags(
+  args: readonly string[],
+  rows: readonly OptionRow[],
+  environment: Readonly<NodeJS.ProcessEnv> = {},
+): Parsed {
   const byFlag = new Map<string, OptionRow>();
   const options: NonNullable<ParseArgsConfig["options"]> = { help: { type: "boolean", short: "h" } };
   for (const row of rows) {
@@ -32,7 +39,25 @@ export function parseFlags(args: readonly string[], rows: readonly OptionRow[]):
     else if (row !== undefined) values.set(row.name, row.type === "boolean" ? true : toValue(row, token.value ?? ""));
     else if (negated !== undefined) values.set(negated.name, false);
   }
+  for (const row of byFlag.values()) {
+    const text = environment[variableOf(row)];
+    if (text !== undefined && text !== "" && !values.has(row.name)) values.set(row.name, fromEnvironment(row, text));
+  }
   return { values, positionals };
+}
+
+const variableOf = ({ flag = "" }: OptionRow) => `TOKENLOOP_${flag.toUpperCase().replaceAll("-", "_")}`;
+
+function fromEnvironment(row: OptionRow, text: string): Value {
+  try {
+    if (row.type !== "boolean") return toValue(row, text);
+  } catch {
+    throw new UsageError(`Invalid value '${text}' of ${variableOf(row)}: expected ${rangeOf(row)}.`);
+  }
+  const value = text.toLowerCase();
+  if (["1", "true", "yes", "on"].includes(value)) return true;
+  if (["0", "false", "no", "off"].includes(value)) return false;
+  throw new UsageError(`Invalid value '${text}' of ${variableOf(row)}: expected true or false.`);
 }
 
 function parse(args: string[], options: NonNullable<ParseArgsConfig["options"]>) {
@@ -64,7 +89,7 @@ function joinNegatives(args: readonly string[], byFlag: ReadonlyMap<string, Opti
 }
 
 function toValue(row: OptionRow, text: string): Value {
-  if (row.type === "string") return text;
+  if (row.type === "string" || (row.auto && text === "auto")) return text;
   const number = text.trim() === "" ? Number.NaN : Number(text);
   if (Number.isNaN(number))
     throw new UsageError(`Invalid value '${text}' for '--${row.flag}': expected ${rangeOf(row)}.`);

@@ -33,7 +33,7 @@ ${flagHelp(rows)}
 `;
 
 export async function chat(args: readonly string[], io: Io): Promise<number> {
-  const parsed = parseFlags(args, rows);
+  const parsed = parseFlags(args, rows, io.env);
   if (parsed.values.has("help")) {
     io.stdout.write(chatHelp);
     return exit.ok;

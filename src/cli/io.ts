@@ -1,4 +1,5 @@
 import type { Engine } from "../engine.js";
+import type { MemoryEstimate } from "../estimate.js";
 import type { LoadOptions } from "../load-options.js";
 
 /** What a command touches of the process; tests give their own. */
@@ -6,7 +7,9 @@ export interface Io {
   readonly stdin: NodeJS.ReadableStream & { isTTY?: boolean };
   readonly stdout: NodeJS.WritableStream & { isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
+  readonly env: Readonly<NodeJS.ProcessEnv>;
   load(options: LoadOptions): Promise<Engine>;
+  estimate(options: LoadOptions): Promise<MemoryEstimate>;
   /** Calls the handler on each of these signals, until the returned function is called. */
   onSignal(signals: readonly NodeJS.Signals[], handler: (signal: NodeJS.Signals) => void): () => void;
 }

@@ -7,7 +7,9 @@ const io: Io = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
+  env: process.env,
   load: (options) => Engine.load(options),
+  estimate: (options) => Engine.estimate(options),
   onSignal(signals, handler) {
     for (const signal of signals) process.on(signal, handler);
     return () => {

@@ -3,6 +3,7 @@ import { findPackageRoot } from "../package-root.js";
 import { didYouMean } from "../suggest.js";
 import { build } from "./build.js";
 import { chat } from "./chat.js";
+import { inspect } from "./inspect.js";
 import { exit, type Io, UsageError } from "./io.js";
 import { serve } from "./serve.js";
 
@@ -11,17 +12,21 @@ type Command = (args: readonly string[], io: Io) => Promise<number>;
 const commands: ReadonlyMap<string, Command> = new Map([
   ["serve", serve],
   ["chat", chat],
+  ["inspect", inspect],
   ["build", build],
 ]);
 
 const help = `Usage: tokenloop COMMAND [options]
 
-  serve MODEL   serves OpenAI's chat completions over HTTP
+  serve MODEL   serves OpenAI's chat completions over HTTP, of one model or those of a configuration
   chat [MODEL]  talks with a model
+  inspect MODEL what is in a GGUF file, and what memory it takes
   build         compiles the native addon on this machine
 
   --help        help, also for each command
   --version     version
+
+A flag holds before the environment (TOKENLOOP_CONTEXT_SIZE for --context-size), and that before a configuration file.
 `;
 
 /** Runs one command. The result is the exit status: 0, 1 for a failure, 2 for a wrong command line, 130 for Ctrl-C. */

@@ -2,8 +2,10 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { HandlerOptions } from "../http/access.js";
 import { toNodeListener } from "../http/node.js";
+import type { EngineOptions } from "../load-options.js";
 import { engineOptions, type OptionRow } from "../options.js";
 import { engineFlags, flagHelp, type Parsed, parseFlags } from "./args.js";
+import { isConfiguration, openHost, type Served } from "./host.js";
 import { exit, type Io, UsageError } from "./io.js";
 import { loadWithProgress } from "./load.js";
 
@@ -67,9 +69,11 @@ const serveOptions = [
 
 const rows: readonly OptionRow[] = [...serveOptions, ...engineOptions];
 
-export const serveHelp = `Usage: tokenloop serve MODEL [options]
+export const serveHelp = `Usage: tokenloop serve MODEL|CONFIG [options]
 
-Serves OpenAI's chat completions at http://HOST:PORT/v1.
+Serves OpenAI's chat completions at http://HOST:PORT/v1. MODEL is a GGUF file. CONFIG describes several models: a YAML or
+JSON file, or a folder of models with LocalAI's YAML files; it is read again on SIGHUP. Engine options given as flags hold
+for all of them.
 
 ${flagHelp(rows)}
 `;
@@ -86,13 +90,15 @@ const requestMs = 120_000;
  * second signal ends the process at once.
  */
 export async function serve(args: readonly string[], io: Io): Promise<number> {
-  const parsed = parseFlags(args, rows);
+  const parsed = parseFlags(args, rows, io.env);
   if (parsed.values.has("help")) {
     io.stdout.write(serveHelp);
     return exit.ok;
   }
   const [model, ...rest] = parsed.positionals;
-  if (model === undefined || rest.length > 0) throw new UsageError("tokenloop serve needs one MODEL (a GGUF file).");
+  if (model === undefined || rest.length > 0) {
+    throw new UsageError("tokenloop serve needs one MODEL (a GGUF file) or one CONFIG.");
+  }
   const port = parsed.values.get("port") ?? 8080;
   const host = String(parsed.values.get("host") ?? "127.0.0.1");
   if (typeof port !== "number" || !Number.isInteger(port) || port < 0 || port > 65535) {
@@ -105,14 +111,10 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   const access = accessOf(parsed, host);
   const modelId = parsed.values.get("modelId");
 
-  const engine = await loadWithProgress(io, {
-    model,
-    ...engineFlags(parsed),
-    ...(typeof modelId === "string" ? { modelId } : {}),
-  });
+  const served = await open(io, model, engineFlags(parsed), typeof modelId === "string" ? modelId : undefined);
   const server = createServer(
     { headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: 1000 },
-    toNodeListener(engine.handler(access)),
+    toNodeListener(served.handler(access)),
   );
   const stopped = new Promise<void>((resolve) => {
     let asked = false;
@@ -125,18 +127,33 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   });
   try {
     await listen(server, port, host);
-    io.stdout.write(`tokenloop serves ${engine.info.id} at ${urlOf(server)}/v1\n`);
+    io.stdout.write(`tokenloop serves ${served.name} at ${urlOf(server)}/v1\n`);
     await stopped;
     io.stderr.write("Stopping.\n");
     // No new connections from here on; those that are there get a 503 for new requests.
     server.close();
     server.closeIdleConnections();
-    await within(engine.drain(), drainMs);
+    await within(served.drain(), drainMs);
   } finally {
-    await engine.close();
+    await served.close();
     await closeServer(server);
   }
   return exit.ok;
+}
+
+/** One model, or those of a configuration. */
+async function open(io: Io, path: string, options: EngineOptions, modelId: string | undefined): Promise<Served> {
+  if (await isConfiguration(path)) {
+    if (modelId !== undefined) throw new UsageError("--model-id is for one MODEL: a CONFIG has a name for each.");
+    return openHost(io, path, options);
+  }
+  const engine = await loadWithProgress(io, { model: path, ...options, ...(modelId === undefined ? {} : { modelId }) });
+  return {
+    handler: (access) => engine.handler(access),
+    name: engine.info.id,
+    drain: () => engine.drain(),
+    close: () => engine.close(),
+  };
 }
 
 /** Resolves with the promise, or when the time is up. */

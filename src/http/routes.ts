@@ -12,16 +12,36 @@ import { withExtraUsage } from "./extra-usage.js";
 import { metricsContentType, metricsText } from "./metrics.js";
 import { type ReadyChunks, toServerSentEvents } from "./sse.js";
 
-/** What the handler needs of an engine. */
+/** What the handler needs of an engine, or of several models behind one name. */
 export interface HandlerEngine {
-  readonly info: { readonly id: string; readonly created: number };
+  /** The models that requests may name. */
+  models(): readonly ModelEntry[];
+  /** By name, or another name that stands for it. */
+  findModel(id: string): ModelEntry | undefined;
   chat(body: unknown, signal: AbortSignal): Promise<ChatCompletion | ChatCompletionStream>;
+  state(): "open" | "draining" | "closed";
+  /** What is about one engine; a server of several has none of it. */
+  readonly single?: SingleEngine;
+}
+
+export interface ModelEntry {
+  readonly id: string;
+  /** Unix time in seconds. */
+  readonly created: number;
+}
+
+export interface SingleEngine {
   complete(body: unknown, signal: AbortSignal): Promise<Completion | CompletionStream>;
   tokenize(text: string, addSpecial: boolean, parseSpecial: boolean): Promise<Int32Array>;
   pieces(tokens: Int32Array): Promise<NativePieces>;
   applyTemplate(body: PlainObject): Promise<string>;
   stats(): NativeStats;
-  state(): "open" | "draining" | "closed";
+}
+
+/** @throws {NotFoundError} code "unsupported_endpoint". */
+function single(engine: HandlerEngine): SingleEngine {
+  if (engine.single !== undefined) return engine.single;
+  throw new NotFoundError("A server of several models has chat completions only.", "unsupported_endpoint");
 }
 
 /** One HTTP exchange. `signal` ends it: the client has gone. */
@@ -138,7 +158,7 @@ async function chatCompletions(engine: HandlerEngine, exchange: Exchange): Promi
 }
 
 async function textCompletions(engine: HandlerEngine, exchange: Exchange): Promise<Response> {
-  const answer = await engine.complete(await body(exchange), exchange.signal);
+  const answer = await single(engine).complete(await body(exchange), exchange.signal);
   return answer instanceof CompletionStream ? events(answer, exchange) : whole(answer, exchange);
 }
 
@@ -166,32 +186,33 @@ async function embeddings(_engine: HandlerEngine, exchange: Exchange): Promise<R
 }
 
 function listModels(engine: HandlerEngine, { headers }: Exchange): Response {
-  return json({ object: "list", data: [model(engine)] }, headers);
+  return json({ object: "list", data: engine.models().map(model) }, headers);
 }
 
 function retrieveModel(engine: HandlerEngine, { headers }: Exchange, match: RegExpExecArray): Response {
   const id = decode(match[1] ?? "");
-  if (id !== engine.info.id) {
+  const entry = engine.findModel(id);
+  if (entry === undefined) {
     throw new NotFoundError(`The model '${id.slice(0, 200)}' does not exist.`, "model_not_found", "model");
   }
-  return json(model(engine), headers);
+  return json(model(entry), headers);
 }
 
-function model({ info }: HandlerEngine) {
-  return { id: info.id, object: "model", created: info.created, owned_by: "tokenloop" };
+function model({ id, created }: ModelEntry) {
+  return { id, object: "model", created, owned_by: "tokenloop" };
 }
 
 async function tokenize(engine: HandlerEngine, exchange: Exchange): Promise<Response> {
   const fields = await bodyOf(exchange, ["content", "add_special", "parse_special", "with_pieces"]);
   const { content } = fields;
   if (typeof content !== "string") throw wrongType("content", "string");
-  const tokens = await engine.tokenize(
+  const tokens = await single(engine).tokenize(
     wellFormed(content),
     flag(fields, "add_special", false),
     flag(fields, "parse_special", true),
   );
   if (!flag(fields, "with_pieces", false)) return json({ tokens: [...tokens] }, exchange.headers);
-  const { bytes, ends } = await engine.pieces(tokens);
+  const { bytes, ends } = await single(engine).pieces(tokens);
   const pieces = [...tokens].map((id, i) => ({ id, piece: pieceOf(bytes.subarray(ends[i - 1] ?? 0, ends[i])) }));
   return json({ tokens: pieces }, exchange.headers);
 }
@@ -211,7 +232,7 @@ async function detokenize(engine: HandlerEngine, exchange: Exchange): Promise<Re
   if (tokens.length > limits.tokens) {
     throw new BadRequestError(`'tokens' is too long: at most ${limits.tokens} items.`, "tokens");
   }
-  const { bytes } = await engine.pieces(Int32Array.from(tokens));
+  const { bytes } = await single(engine).pieces(Int32Array.from(tokens));
   const content = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   return json({ content }, exchange.headers);
 }
@@ -219,7 +240,7 @@ async function detokenize(engine: HandlerEngine, exchange: Exchange): Promise<Re
 async function applyTemplate(engine: HandlerEngine, exchange: Exchange): Promise<Response> {
   const fields = await body(exchange);
   if (!isObject(fields)) throw new BadRequestError("The request must be a JSON object.", null, "invalid_type");
-  return json({ prompt: await engine.applyTemplate(fields) }, exchange.headers);
+  return json({ prompt: await single(engine).applyTemplate(fields) }, exchange.headers);
 }
 
 function health(engine: HandlerEngine, { headers }: Exchange): Response {
@@ -234,7 +255,9 @@ function ready(engine: HandlerEngine, { headers }: Exchange): Response {
 }
 
 function metrics(engine: HandlerEngine, { headers }: Exchange): Response {
-  return new Response(metricsText(engine.stats()), { headers: { ...headers, "content-type": metricsContentType } });
+  return new Response(metricsText(single(engine).stats()), {
+    headers: { ...headers, "content-type": metricsContentType },
+  });
 }
 
 function body({ request, signal, bodyBytes }: Exchange): Promise<unknown> {

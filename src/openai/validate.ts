@@ -74,7 +74,7 @@ export function validateRequest(body: unknown): ValidRequest {
     stream,
     includeUsage: includesUsage(data.stream_options, stream),
     maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
-    stop: typeof data.stop === "string" ? [data.stop] : ((data.stop as string[] | undefined) ?? []),
+    stop: typeof data.stop === "string" ? [data.stop] : [...((data.stop as string[] | undefined) ?? [])],
     grammar: (data.grammar as string | undefined) ?? "",
     jsonFormat,
     logprobs: topLogprobs(data),

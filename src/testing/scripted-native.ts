@@ -7,6 +7,7 @@ import {
   type NativeFailure,
   type NativeLoad,
   type NativeLoadOptions,
+  type NativeMemoryEstimate,
   type NativeModelInfo,
   type NativeRequest,
   type NativeResult,
@@ -95,6 +96,14 @@ export class ScriptedNative implements NativeAddon {
     return this.#live.size;
   }
 
+  /** One megabyte of weights, and one for each 1,024 cells. */
+  estimateMemory(options: NativeLoadOptions): Promise<NativeMemoryEstimate> {
+    const contextSize = options.contextSize || 2048;
+    const use = { weights: 1 << 20, cache: contextSize << 10, compute: 0, output: 0 };
+    const device = { ...use, name: "CPU", host: true, total: 2 ** 40, free: 2 ** 40 };
+    return Promise.resolve({ contextSize, trainingContext: 2048, layers: 4, sequences: 8, devices: [device] });
+  }
+
   buildInfo(): NativeBuildInfo {
     return { llamaBuild: 10679, llamaCommit: "50f068fff", devices: ["CPU"], systemInfo: "", sanitized: false };
   }
@@ -137,6 +146,7 @@ export class ScriptedNative implements NativeAddon {
       parallel: 8,
       batchSize: 512,
       chatTemplate: "",
+      memory: { weights: 1 << 20, cache: 1 << 20, compute: 0, output: 0 },
       ...this.#options.info,
     };
     let closing: Promise<void> | undefined;

@@ -6,6 +6,8 @@ import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync
  */
 export type Metadata = Record<string, MetadataValue>;
 export type MetadataValue =
+  | { type: "uint16"; value: number }
+  | { type: "int32"; value: number }
   | { type: "uint32"; value: number }
   | { type: "float32"; value: number }
   | { type: "bool"; value: boolean }
@@ -34,7 +36,7 @@ export interface Tensor {
 
 const alignment = 32;
 const chunkBytes = 34 * 18 * 4096; // whole blocks of either quantised type
-const valueTypes = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 };
+const valueTypes = { uint16: 2, uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 };
 const align = (bytes: number) => Math.ceil(bytes / alignment) * alignment;
 
 export function tensorBytes({ shape, type }: Pick<Tensor, "shape" | "type">): number {
@@ -109,6 +111,8 @@ function header(metadata: Metadata, tensors: readonly Tensor[]): Uint8Array {
       parts.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
     } else {
       uint32(valueTypes[type]);
+      if (type === "uint16") parts.push(Buffer.from(new Uint16Array([value]).buffer));
+      if (type === "int32") parts.push(Buffer.from(new Int32Array([value]).buffer));
       if (type === "uint32") uint32(value);
       if (type === "float32") parts.push(Buffer.from(new Float32Array([value]).buffer));
       if (type === "bool") parts.push(Buffer.from([value ? 1 : 0]));

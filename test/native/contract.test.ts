@@ -4,7 +4,7 @@ import { engineOptions, samplingOptions } from "../../src/options.js";
 import { nanoModel } from "../models/nano.js";
 
 /** Field names with their types, so that a change of src/native.ts must be a change here. */
-const addonExports = { buildInfo: "function", loadModel: "function" };
+const addonExports = { buildInfo: "function", estimateMemory: "function", loadModel: "function" };
 const engineMembers = {
   applyTemplate: "function",
   cancel: "function",
@@ -23,6 +23,7 @@ const infoFields = {
   chatTemplate: "string",
   contextSize: "number",
   description: "string",
+  memory: "object",
   name: "string",
   parallel: "number",
   parameters: "number",

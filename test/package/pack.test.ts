@@ -44,7 +44,7 @@ beforeAll(async () => {
   mkdirSync(installed, { recursive: true });
   // A relative name: some tars take "C:" for a host.
   await run("tar", ["-xzf", pack.filename, "--strip-components=1", "-C", installed], { cwd: folder });
-  for (const dependency of ["node-gyp-build", "@types"]) {
+  for (const dependency of ["node-gyp-build", "@types", "yaml"]) {
     symlinkSync(join(root, "node_modules", dependency), join(folder, "node_modules", dependency), "junction");
   }
   writeFileSync(join(folder, "package.json"), "{}");
@@ -84,14 +84,14 @@ describe("the package", () => {
     expect(files.filter((file) => file.endsWith(".node") && !file.startsWith("prebuilds/"))).toEqual([]);
   });
 
-  it("runs nothing at installation, and needs one package", () => {
+  it("runs nothing at installation, and needs two packages", () => {
     const { scripts, dependencies, peerDependencies, peerDependenciesMeta } = JSON.parse(
       readFileSync(join(installed, "package.json"), "utf8"),
     );
     for (const name of ["preinstall", "install", "postinstall", "prepare"]) expect(scripts).not.toHaveProperty(name);
     // npm's own rule: a package with binding.gyp is compiled at installation even without a script.
     expect(files).not.toContain("binding.gyp");
-    expect(Object.keys(dependencies)).toEqual(["node-gyp-build"]);
+    expect(Object.keys(dependencies)).toEqual(["node-gyp-build", "yaml"]);
     for (const name of Object.keys(peerDependencies)) expect(peerDependenciesMeta[name]).toEqual({ optional: true });
   });
 

@@ -1,11 +1,11 @@
-import { fileURLToPath } from "node:url";
 import type { LoadOptions } from "../../src/load-options.js";
 import { type Scripted, type ScriptedOptions, scriptedEngine } from "../../src/testing/index.js";
+import { nanoModel } from "../models/nano.js";
 
 export type { Scripted } from "../../src/testing/index.js";
 
-/** Any file will do: the scripted addon does not read it. */
-export const modelFile = fileURLToPath(import.meta.url);
+/** Any model will do: the scripted addon does not read it. */
+export const modelFile = nanoModel();
 
 export function scripted(options: ScriptedOptions = {}, load: Partial<LoadOptions> = {}): Promise<Scripted> {
   return scriptedEngine(options, { model: modelFile, ...load });

@@ -1,6 +1,7 @@
 import { PassThrough, Writable } from "node:stream";
 import type { Io } from "../../src/cli/io.js";
 import { loadEngine } from "../../src/engine.js";
+import { estimateMemory } from "../../src/estimate.js";
 import type { LoadOptions } from "../../src/load-options.js";
 import { ScriptedNative, type ScriptedOptions } from "../../src/testing/scripted-native.js";
 
@@ -9,6 +10,7 @@ export class ScriptedIo implements Io {
   readonly stdin = new PassThrough();
   readonly stdout = new Recorder();
   readonly stderr = new Recorder();
+  env: Record<string, string> = {};
   readonly native: ScriptedNative;
   loadOptions: LoadOptions | undefined;
   #handlers: [NodeJS.Signals, (signal: NodeJS.Signals) => void][] = [];
@@ -20,6 +22,10 @@ export class ScriptedIo implements Io {
   load(options: LoadOptions) {
     this.loadOptions = options;
     return loadEngine(() => this.native, options);
+  }
+
+  estimate(options: LoadOptions) {
+    return estimateMemory(() => this.native, options);
   }
 
   onSignal(signals: readonly NodeJS.Signals[], handler: (signal: NodeJS.Signals) => void): () => void {

@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/run.js";
 import { engineOptions, samplingOptions } from "../../src/options.js";
@@ -84,7 +88,7 @@ describe("tokenloop serve", () => {
     const flags = ["--gpu-layers", "-1", "--no-mmap", "--step-target-ms=7.5", "--model-id", "mine"];
     const { status, url } = await start(io, ...flags);
     expect(io.native.loadOptions).toMatchObject({ gpuLayers: -1, mmap: false, stepTargetMs: 7.5 });
-    expect(io.stderr.text).toMatch(/Loading scripted-engine\.ts █+ 100 %/);
+    expect(io.stderr.text).toMatch(/Loading nano\.gguf █+ 100 %/);
     const response = await fetch(`${url}/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -193,6 +197,24 @@ describe("tokenloop serve", () => {
     expect(await runCli(["serve", modelFile, "--drain-ms", "-1"], new ScriptedIo())).toBe(2);
   });
 
+  it("takes a flag before the environment, and that before the default", async () => {
+    const io = new ScriptedIo();
+    io.env = { TOKENLOOP_PARALLEL: "5", TOKENLOOP_BATCH_SIZE: "128", TOKENLOOP_MMAP: "off", TOKENLOOP_THREADS: "" };
+    const { status } = await start(io, "--parallel", "3");
+    expect(io.native.loadOptions).toMatchObject({ parallel: 3, batchSize: 128, mmap: false, threads: 0 });
+    io.signal("SIGTERM");
+    expect(await status).toBe(0);
+    for (const [name, value] of [
+      ["TOKENLOOP_BATCH_SIZE", "many"],
+      ["TOKENLOOP_MMAP", "maybe"],
+    ] as const) {
+      const wrong = new ScriptedIo();
+      wrong.env = { [name]: value };
+      expect(await runCli(["serve", modelFile], wrong)).toBe(2);
+      expect(wrong.stderr.text).toContain(`'${value}' of ${name}`);
+    }
+  });
+
   it("fails when the port is taken", async () => {
     const first = new ScriptedIo();
     const { status, url } = await start(first);
@@ -202,6 +224,83 @@ describe("tokenloop serve", () => {
     expect(second.native.closed).toBe(1);
     first.signal("SIGINT");
     await status;
+  });
+});
+
+describe("tokenloop serve CONFIG", () => {
+  it("serves several models, and reads the file again on SIGHUP", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "tokenloop-serve-"));
+    const config = join(folder, "models.yaml");
+    const write = (names: string[]) =>
+      writeFileSync(config, JSON.stringify({ models: names.map((name) => ({ name, path: modelFile })) }));
+    write(["one", "two"]);
+    const io = new ScriptedIo({ script: { pieces: ["a"] } });
+    const status = runCli(["serve", config, "--port", "0", "--parallel", "3"], io);
+    await until(() => io.stdout.text.includes("/v1"));
+    expect(io.stdout.text).toContain("serves one, two at");
+    const url = /http:\S+/.exec(io.stdout.text)?.[0] ?? "";
+    const ask = async (model: string) => {
+      const response = await fetch(`${url}/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
+      });
+      return response.json();
+    };
+    expect(await ask("two")).toMatchObject({ model: "two" });
+    expect(io.native.loadOptions).toMatchObject({ parallel: 3 });
+    expect(await ask("three")).toMatchObject({ error: { code: "model_not_found" } });
+    write(["one", "three"]);
+    io.signal("SIGHUP");
+    await until(() => io.stderr.text.includes("again: one, three."));
+    expect(await ask("three")).toMatchObject({ model: "three" });
+    writeFileSync(config, "models: 7");
+    io.signal("SIGHUP");
+    await until(() => io.stderr.text.includes("Nothing has changed"));
+    expect(io.stderr.text).toContain("models.yaml:1: models: expected a list");
+    expect(await ask("one")).toMatchObject({ model: "one" });
+    io.signal("SIGTERM");
+    expect(await status).toBe(0);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("fails with file and line where the configuration is wrong", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "tokenloop-serve-"));
+    writeFileSync(join(folder, "a.yaml"), "name: a\nparameters: {model: x.gguf, top_p: 80}\n");
+    const io = new ScriptedIo();
+    expect(await runCli(["serve", folder], io)).toBe(1);
+    expect(io.stderr.text).toContain("a.yaml:2: parameters.top_p: ");
+    expect(await runCli(["serve", folder, "--model-id", "x"], io)).toBe(2);
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe("tokenloop inspect", () => {
+  it("says what is in a file and what it takes", async () => {
+    const io = new ScriptedIo();
+    expect(await runCli(["inspect", modelFile, "--context-size", "auto"], io)).toBe(0);
+    for (const text of ["nano-chat", "qwen3", "2.32 million", "Q8_0", "2048 tokens", "1536 tokens", '"<|im_end|>"']) {
+      expect(io.stdout.text).toContain(text);
+    }
+    expect(io.stdout.text).toMatch(/with +16384 cells/);
+    expect(io.stdout.text).toMatch(/in all +17 MiB, which fits/);
+    expect(io.stdout.text).toMatch(/auto +contextSize 16384\. Room for 8 requests/);
+  });
+
+  it("says it in JSON", async () => {
+    const io = new ScriptedIo();
+    expect(await runCli(["inspect", modelFile, "--json", "--context-size=1024"], io)).toBe(0);
+    const { model, memory } = JSON.parse(io.stdout.text);
+    expect(model).toMatchObject({ architecture: "qwen3", layers: 5, specialTokens: { eos: { text: "<|im_end|>" } } });
+    expect(model.tensors.map(({ type }: { type: string }) => type)).toEqual(["Q8_0", "F32"]);
+    expect(memory).toMatchObject({ contextSize: 1024, bytes: 2 << 20, fits: true });
+  });
+
+  it("refuses a file that is no model", async () => {
+    const io = new ScriptedIo();
+    expect(await runCli(["inspect", fileURLToPath(import.meta.url)], io)).toBe(1);
+    expect(io.stderr.text).toContain("no GGUF file");
+    expect(await runCli(["inspect"], io)).toBe(2);
   });
 });
 

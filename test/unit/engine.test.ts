@@ -228,7 +228,7 @@ describe("Engine.load", () => {
     const given = await scripted({}, { modelId: "mine" });
     expect((await given.engine.chat.completions.create({ ...hi, model: "other" })).model).toBe("mine");
     const unnamed = await scripted({ info: { name: "" } });
-    expect(unnamed.engine.info.id).toBe("scripted-engine.ts");
+    expect(unnamed.engine.info.id).toBe("nano");
   });
 
   it.each([
