@@ -1,4 +1,4 @@
-// Formats binding/ with clang-format, or checks it (`--check`). Another version lays out some lines differently, so only
+// Formats binding/ and test/ with clang-format, or checks them (`--check`). Another version lays out some lines differently, so only
 // one is believed; where it is missing, this says so and goes on: the formatting is checked where it is installed.
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -10,8 +10,8 @@ const program = [`clang-format-${version}`, "clang-format"].find((name) =>
   spawnSync(name, ["--version"], { encoding: "utf8" }).stdout?.includes(` version ${version}.`),
 );
 
-const binding = join(dirname(vendorFolder), "binding");
-const files = readdirSync(binding, { recursive: true, withFileTypes: true })
+const files = ["binding", "test"]
+  .flatMap((folder) => readdirSync(join(dirname(vendorFolder), folder), { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile() && /\.(cc|h)$/.test(entry.name))
   .map((entry) => join(entry.parentPath, entry.name));
 

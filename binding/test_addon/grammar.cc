@@ -1,5 +1,6 @@
 #include "test_addon/grammar.h"
 
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -82,14 +83,44 @@ Napi::Value ToBits(Napi::Env env, const std::vector<uint64_t>& words) {
   return bits;
 }
 
+// The token at `share`, in [0, 1), of those whose bits are set; -1 where none is.
+int32_t Pick(const std::vector<uint64_t>& mask, double share) {
+  size_t count = 0;
+  for (const uint64_t word : mask) count += static_cast<size_t>(std::popcount(word));
+  if (count == 0) return -1;
+  auto left = static_cast<size_t>(share * static_cast<double>(count));
+  size_t at = 0;
+  for (; left >= static_cast<size_t>(std::popcount(mask[at])); ++at)
+    left -= static_cast<size_t>(std::popcount(mask[at]));
+  uint64_t word = mask[at];
+  for (; left > 0; --left) word &= word - 1;
+  return static_cast<int32_t>(at * 64) + std::countr_zero(word);
+}
+
 Napi::Value MakeMasker(Napi::Env env, std::shared_ptr<const Grammar> parsed, const VocabularyHandle& handle) {
   const auto pieces = handle.pieces;
   const auto masker = std::make_shared<Masker>(std::move(parsed), handle.vocabulary);
   Napi::Object object = Napi::Object::New(env);
-  Method(object, "mask", [masker](const Napi::CallbackInfo& call) {
+  Method(object, "mask", [masker](const Napi::CallbackInfo& call) -> Napi::Value {
+    std::vector<uint64_t> mask(masker->vocabulary().words());
+    const bool whole = masker->Compute(StateOf(call[0]), mask);
+    return whole ? ToBits(call.Env(), mask) : call.Env().Null();
+  });
+  Method(object, "partialMask", [masker](const Napi::CallbackInfo& call) {
     std::vector<uint64_t> mask(masker->vocabulary().words());
     masker->Compute(StateOf(call[0]), mask);
     return ToBits(call.Env(), mask);
+  });
+  Method(object, "allows", [masker](const Napi::CallbackInfo& call) -> Napi::Value {
+    std::vector<uint64_t> mask(masker->vocabulary().words());
+    if (!masker->Compute(StateOf(call[0]), mask)) return call.Env().Null();
+    const uint32_t id = call[1].As<Napi::Number>().Uint32Value();
+    return Napi::Boolean::New(call.Env(), ((mask[id / 64] >> (id % 64)) & 1) != 0);
+  });
+  Method(object, "pick", [masker](const Napi::CallbackInfo& call) -> Napi::Value {
+    std::vector<uint64_t> mask(masker->vocabulary().words());
+    if (!masker->Compute(StateOf(call[0]), mask)) return call.Env().Null();
+    return Napi::Number::New(call.Env(), Pick(mask, call[1].As<Napi::Number>().DoubleValue()));
   });
   Method(object, "bruteForce", [pieces](const Napi::CallbackInfo& call) {
     std::vector<uint64_t> mask((pieces->size() + 63) / 64);
@@ -139,10 +170,9 @@ Napi::Value MakeLazy(const Napi::CallbackInfo& info, std::shared_ptr<const Gramm
   Method(object, "canEnd", [state](const Napi::CallbackInfo& call) -> Napi::Value {
     return Napi::Boolean::New(call.Env(), state->CanEnd());
   });
-  Method(object, "mask", [state, masker, pieces](const Napi::CallbackInfo& call) {
+  Method(object, "mask", [state, masker, pieces](const Napi::CallbackInfo& call) -> Napi::Value {
     std::vector<uint64_t> mask((pieces->size() + 63) / 64);
-    masker->Compute(*state, mask);
-    return ToBits(call.Env(), mask);
+    return masker->Compute(*state, mask) ? ToBits(call.Env(), mask) : call.Env().Null();
   });
   Method(object, "bruteForce", [state, pieces](const Napi::CallbackInfo& call) {
     std::vector<uint64_t> mask((pieces->size() + 63) / 64);

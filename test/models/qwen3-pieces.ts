@@ -14,7 +14,7 @@ export function qwen3Pieces(): Buffer[] {
 }
 
 /** GPT-2's alphabet: printable bytes stand for themselves, the others for the characters from U+0100 on, in order. */
-function byteAlphabet(): Map<string, number> {
+export function byteAlphabet(): Map<string, number> {
   const bytes = new Map<string, number>();
   let next = 0x100;
   for (let byte = 0; byte < 256; ++byte) {

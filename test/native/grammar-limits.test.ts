@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { grammar, matches, refusal, vocabulary } from "../support/grammar.js";
+import { grammar, ids, matches, refusal, vocabulary } from "../support/grammar.js";
 
 /** Rows: a text, the place and the words of its refusal. */
 const refused: [name: string, text: string, line: number, column: number, message: RegExp][] = [
@@ -190,7 +190,7 @@ describe("counted repetition", () => {
     const state = parsed.start();
     expect(quickly(() => state.acceptBytes(Buffer.alloc(100_000, "(")))).toBe(true);
     const masker = parsed.masker(vocabulary(["(", ")", "x", "x)", "x))))"].map((text) => Buffer.from(text))));
-    expect([...quickly(() => masker.mask(state))][0]).toBe(0b11101);
+    expect(ids(quickly(() => masker.mask(state)))).toEqual([0, 2, 3, 4]);
     expect(quickly(() => state.acceptBytes(Buffer.from(`x${")".repeat(100_000)}`)))).toBe(true);
     expect(state.canEnd()).toBe(true);
   });

@@ -79,6 +79,12 @@ function expectSame(masker: GrammarMasker, state: GrammarState, message: string,
   return mask;
 }
 
+/** A mask that could be made. */
+function whole(mask: Uint8Array | null): Uint8Array {
+  if (mask === null) throw new Error("the grammar is too ambiguous for a mask");
+  return mask;
+}
+
 describe("masks", () => {
   it("hold the tokens that the matcher takes, and no others", () => {
     let compared = 0;
@@ -189,7 +195,7 @@ describe("masks over Qwen3's vocabulary", () => {
   });
 
   const llama = join("node_modules", "@novastera-oss", "llamarn", "cpp", "llama.cpp", "grammars", "json.gbnf");
-  const grammars: [name: string, text: () => string, whole: string][] = [
+  const grammars: [name: string, text: () => string, example: string][] = [
     ["json.gbnf", () => readFileSync(llama, "utf8"), '{"a é":[1,-2.5e3,{"b":null,"c":"😀\\n日本"}],"x":"a b c"}'],
     [
       "bounded strings and arrays",
@@ -199,15 +205,15 @@ text ::= "\\"" ([^"\\\\\\x00-\\x1F] | "\\\\" ["\\\\/bfnrt]){0,40} "\\""`,
     ],
   ];
 
-  it.each(grammars)("%s: the same as token by token", (_, text, whole) => {
+  it.each(grammars)("%s: the same as token by token", (_, text, example) => {
     const parsed = grammar(text());
     const masker = parsed.masker(qwen3);
     const state = parsed.start();
-    const bytes = Buffer.from(whole);
+    const bytes = Buffer.from(example);
     const step = Math.ceil(bytes.length / 32);
     for (let at = 0; at < bytes.length; ++at) {
       if (at % step === 0) {
-        const mask = masker.mask(state);
+        const mask = whole(masker.mask(state));
         expect(Buffer.compare(mask, masker.bruteForce(state)), `before ${bytes.subarray(at)}`).toBe(0);
         expect(ids(mask).length).toBeGreaterThan(0);
       }
@@ -229,7 +235,7 @@ text ::= "\\"" ([^"\\\\\\x00-\\x1F] | "\\\\" ["\\\\/bfnrt]){0,40} "\\""`,
     state.acceptBytes(Buffer.from('["'));
     for (let length = 0; length <= 31; ++length) {
       if (length < 9 || length > 19) {
-        expect(Buffer.compare(masker.mask(state), masker.bruteForce(state)), `after ${length}`).toBe(0);
+        expect(Buffer.compare(whole(masker.mask(state)), masker.bruteForce(state)), `after ${length}`).toBe(0);
       }
       expect(state.acceptBytes(Buffer.from(length % 3 === 1 ? "é" : "a"))).toBe(length < 31);
       if (state.dead()) break;

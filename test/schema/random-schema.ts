@@ -115,3 +115,40 @@ function randomObjects(next: Next, depth: number): Obj {
   if (chance(next, 0.1)) out.dependentSchemas = map([pick(next, names)]);
   return out;
 }
+
+export const formats = [
+  ...["date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6"],
+  ...["uri", "uri-reference", "uuid", "json-pointer", "regex"],
+];
+
+/** A whole document: often one with definitions, which may be recursive, references with siblings, and formats. */
+export function randomDocument(next: Next): unknown {
+  if (chance(next, 0.6)) return randomSchema(next, 3);
+  const reference = (): Obj => ({
+    $ref: `#/$defs/${pick(next, ["x", "y", "z"])}`,
+    ...(chance(next, 0.3) ? randomPart(next, 1) : {}),
+  });
+  const node = (): unknown => {
+    const kind = int(next, 4);
+    if (kind === 0) return reference();
+    if (kind === 1) return { type: "array", items: reference(), maxItems: int(next, 3) };
+    if (kind === 2) return { type: "string", format: pick(next, formats) };
+    if (kind === 3) return { anyOf: [{ type: "null" }, reference()] };
+    return randomSchema(next, 2);
+  };
+  return {
+    $defs: {
+      x: { type: "object", properties: { n: node(), v: node() }, required: ["v"], additionalProperties: false },
+      y: node(),
+      z: randomSchema(next, 1),
+    },
+    ...(chance(next, 0.5)
+      ? reference()
+      : {
+          type: "object",
+          properties: { p: node(), q: node() },
+          required: ["p"],
+          additionalProperties: chance(next, 0.3),
+        }),
+  };
+}

@@ -31,7 +31,9 @@ export function vocabulary(pieces: Buffer[]): GrammarVocabulary {
   return addon.grammarVocabulary(Buffer.concat(pieces), ends);
 }
 
-export const ids = (mask: Uint8Array): number[] => {
+/** The tokens of a mask that could be made. */
+export const ids = (mask: Uint8Array | null): number[] => {
+  if (mask === null) throw new Error("the grammar is too ambiguous for a mask");
   const found: number[] = [];
   for (let id = 0; id < mask.length * 8; ++id) if (((mask[id >> 3] as number) >> (id & 7)) & 1) found.push(id);
   return found;

@@ -65,7 +65,7 @@ export interface LazyGrammar {
   acceptToken(id: number): boolean;
   started(): boolean;
   canEnd(): boolean;
-  mask(): Uint8Array;
+  mask(): Uint8Array | null;
   bruteForce(): Uint8Array;
 }
 
@@ -84,7 +84,13 @@ export interface GrammarState {
 
 /** Masks are little-endian: token `id` is bit `id % 8` of byte `id / 8`. */
 export interface GrammarMasker {
-  mask(state: GrammarState): Uint8Array;
+  /** Null when the grammar is too ambiguous. */
+  mask(state: GrammarState): Uint8Array | null;
+  /** What was found by then. */
+  partialMask(state: GrammarState): Uint8Array;
+  allows(state: GrammarState, id: number): boolean | null;
+  /** The token at `share`, in [0, 1), of the allowed ones; -1 where none is. What the largest of random logits is. */
+  pick(state: GrammarState, share: number): number | null;
   /** One acceptToken for each token. */
   bruteForce(state: GrammarState): Uint8Array;
   /** Microseconds that a mask takes. */
