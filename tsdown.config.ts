@@ -1,4 +1,17 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { defineConfig } from "tsdown";
+
+/** `import text from "./file?raw"`: the file's text, as vite has it; the chat page's files come into the bundle so. */
+const raw = {
+  name: "raw",
+  resolveId: (source: string, importer: string | undefined) =>
+    source.endsWith("?raw") && importer !== undefined ? `\0${resolve(dirname(importer), source)}` : null,
+  load: (id: string) =>
+    id.startsWith("\0") && id.endsWith("?raw")
+      ? { code: `export default ${JSON.stringify(readFileSync(id.slice(1, -4), "utf8"))}`, moduleType: "js" as const }
+      : null,
+};
 
 const common = { platform: "node", target: "node20", fixedExtension: false } as const;
 
@@ -13,6 +26,7 @@ export default defineConfig([
       "schema-worker": "src/schema/worker.ts",
     },
     format: ["esm"],
+    plugins: [raw],
     dts: { entry: ["src/index.ts", "src/testing/index.ts"] },
     clean: true,
   },

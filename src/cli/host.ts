@@ -5,6 +5,7 @@ import type { HostConfig } from "../host/spec.js";
 import type { HandlerOptions } from "../http/access.js";
 import type { FetchHandler } from "../http/handler.js";
 import type { EngineOptions } from "../load-options.js";
+import type { LiveModel } from "../page/live.js";
 import type { Io } from "./io.js";
 
 /** What a server serves. */
@@ -12,6 +13,8 @@ export interface Served {
   handler(access: HandlerOptions): FetchHandler;
   /** For the line that says so. */
   name: string;
+  /** What the chat page shows of the batch. */
+  look(): LiveModel[];
   /** Takes no more requests and resolves when those that are there are done. */
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -50,6 +53,8 @@ export async function openHost(io: Io, path: string, flags: EngineOptions): Prom
   return {
     handler: (access) => host.handler(access),
     name: names(host),
+    // Whose engines come and go: the page shows no batch.
+    look: () => [],
     drain: () => host.drain(),
     close: () => {
       release();

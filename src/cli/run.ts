@@ -1,6 +1,7 @@
 import { AbortError, BadRequestError } from "../errors.js";
 import { findPackageRoot } from "../package-root.js";
 import { didYouMean } from "../suggest.js";
+import { bench } from "./bench.js";
 import { build } from "./build.js";
 import { chat } from "./chat.js";
 import { inspect } from "./inspect.js";
@@ -13,6 +14,7 @@ const commands: ReadonlyMap<string, Command> = new Map([
   ["serve", serve],
   ["chat", chat],
   ["inspect", inspect],
+  ["bench", bench],
   ["build", build],
 ]);
 
@@ -21,6 +23,7 @@ const help = `Usage: tokenloop COMMAND [options]
   serve MODEL   serves OpenAI's chat completions over HTTP, of one model or those of a configuration
   chat [MODEL]  talks with a model
   inspect MODEL what is in a GGUF file, and what memory it takes
+  bench TARGET  measures a server or a model under load
   build         compiles the native addon on this machine
 
   --help        help, also for each command

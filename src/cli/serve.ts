@@ -4,6 +4,8 @@ import type { HandlerOptions } from "../http/access.js";
 import { toNodeListener } from "../http/node.js";
 import type { EngineOptions } from "../load-options.js";
 import { engineOptions, type OptionRow } from "../options.js";
+import { liveModel } from "../page/live.js";
+import { withPage } from "../page/page.js";
 import { engineFlags, flagHelp, type Parsed, parseFlags } from "./args.js";
 import { isConfiguration, openHost, type Served } from "./host.js";
 import { exit, type Io, UsageError } from "./io.js";
@@ -71,9 +73,9 @@ const rows: readonly OptionRow[] = [...serveOptions, ...engineOptions];
 
 export const serveHelp = `Usage: tokenloop serve MODEL|CONFIG [options]
 
-Serves OpenAI's chat completions at http://HOST:PORT/v1. MODEL is a GGUF file. CONFIG describes several models: a YAML or
-JSON file, or a folder of models with LocalAI's YAML files; it is read again on SIGHUP. Engine options given as flags hold
-for all of them.
+Serves OpenAI's chat completions at http://HOST:PORT/v1, and where no key is asked for a chat page at http://HOST:PORT/.
+MODEL is a GGUF file. CONFIG describes several models: a YAML or JSON file, or a folder of models with LocalAI's YAML
+files; it is read again on SIGHUP. Engine options given as flags hold for all of them.
 
 ${flagHelp(rows)}
 `;
@@ -112,9 +114,11 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   const modelId = parsed.values.get("modelId");
 
   const served = await open(io, model, engineFlags(parsed), typeof modelId === "string" ? modelId : undefined);
+  // The page knows no key, and what it shows of the batch is nobody's business who has none.
+  const hasPage = access.apiKeys?.length === 0;
   const server = createServer(
     { headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: 1000 },
-    toNodeListener(served.handler(access)),
+    toNodeListener(hasPage ? withPage(served.handler(access), served.look) : served.handler(access)),
   );
   const stopped = new Promise<void>((resolve) => {
     let asked = false;
@@ -127,7 +131,9 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   });
   try {
     await listen(server, port, host);
-    io.stdout.write(`tokenloop serves ${served.name} at ${urlOf(server)}/v1\n`);
+    io.stdout.write(
+      `tokenloop serves ${served.name} at ${urlOf(server)}/v1${hasPage ? ` (chat page: ${urlOf(server)}/)` : ""}\n`,
+    );
     await stopped;
     io.stderr.write("Stopping.\n");
     // No new connections from here on; those that are there get a 503 for new requests.
@@ -151,6 +157,7 @@ async function open(io: Io, path: string, options: EngineOptions, modelId: strin
   return {
     handler: (access) => engine.handler(access),
     name: engine.info.id,
+    look: () => [liveModel(engine.info.id, engine.info.parallel, engine.stats())],
     drain: () => engine.drain(),
     close: () => engine.close(),
   };

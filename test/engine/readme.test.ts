@@ -49,6 +49,8 @@ describe("README's snippets", () => {
     expect(commands).toEqual([
       "npx tokenloop serve test/models/nano/nano.gguf --port 8080",
       "npx tokenloop chat test/models/nano/nano.gguf",
+      // test/benchmark runs this one.
+      expect.stringMatching(/^npx tokenloop bench test\/models\/nano\/nano\.gguf --serve /),
     ]);
     const chat = spawn(
       process.execPath,
