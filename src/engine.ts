@@ -33,6 +33,7 @@ import type {
   ChatCompletionCreateParamsNonStreaming,
   ChatCompletionCreateParamsStreaming,
 } from "./openai/params.js";
+import type { LogitBias } from "./openai/sampling.js";
 import type { ChatCompletion, ChatCompletionMessageParam } from "./openai/types.js";
 import { type ValidRequest, validateRequest } from "./openai/validate.js";
 import { findPackageRoot } from "./package-root.js";
@@ -281,6 +282,7 @@ export class Engine {
     const made = this.#grammar(request);
     // Only what must wait waits: requests are queued in the order of their calls.
     const grammar = typeof made === "string" ? made : await abortable(made, signal);
+    if (request.logitBias.texts.length > 0) await abortable(this.#resolveBias(request.logitBias), signal);
     this.#assertTakesRequests();
     const nativeRequest = toNativeRequest(request, this.info.vocabSize, grammar);
     const run = new Run(native, router, nativeRequest, chunks, options_.streamBufferBytes, signal);
@@ -294,6 +296,7 @@ export class Engine {
     const { prompts, echo, request } = validateCompletion(params);
     const made = this.#grammar(request);
     const grammar = typeof made === "string" ? made : await abortable(made, signal);
+    if (request.logitBias.texts.length > 0) await abortable(this.#resolveBias(request.logitBias), signal);
     // What a token id stands for is known before anything runs.
     const echoes = echo
       ? await Promise.all(prompts.map((prompt) => (typeof prompt === "string" ? prompt : this.detokenize(prompt))))
@@ -347,6 +350,15 @@ export class Engine {
 
   #grammar({ jsonFormat, grammar }: ValidRequest): string | Promise<string> {
     return jsonFormat === undefined ? grammar : this.#schemas.grammar(jsonFormat);
+  }
+
+  /** A text stands for each of its tokens. */
+  async #resolveBias(bias: LogitBias): Promise<void> {
+    const resolved = bias.texts.map(async ([text, value]) => {
+      const tokens = await this.#tokenize(text, false, false);
+      return [...tokens].map((id): [number, number] => [id, value]);
+    });
+    bias.ids.push(...(await Promise.all(resolved)).flat());
   }
 
   async #tokenize(text: string, addSpecial: boolean, parseSpecial: boolean): Promise<Int32Array> {

@@ -230,7 +230,7 @@ export interface NativeRequest {
   sampling: NativeSampling;
 }
 
-/** One field per row of the option table (src/options.ts), by the same name. */
+/** One field per row of the option table (src/options.ts), by the same name, and those that are no number. */
 export interface NativeSampling {
   temperature: number;
   top_k: number;
@@ -244,10 +244,27 @@ export interface NativeSampling {
   mirostat: number;
   mirostat_tau: number;
   mirostat_eta: number;
+  top_n_sigma: number;
+  xtc_probability: number;
+  xtc_threshold: number;
+  dynatemp_range: number;
+  dynatemp_exponent: number;
+  dry_multiplier: number;
+  dry_base: number;
+  dry_allowed_length: number;
+  dry_penalty_last_n: number;
+  min_keep: number;
   /** 0..2^32-1; -1 draws one. */
   seed: number;
   /** Pairs: token id, bias up to 1e9; -Infinity bans the token. */
   logit_bias: Float64Array;
+  /** Texts at which DRY takes a repetition to be over. */
+  dry_sequence_breakers: string[];
+  /** Which samplers run, in order, by llama.cpp's names (src/options.ts). */
+  samplers: string[];
+  /** Tokens that end generation are never drawn, and not before so many tokens, unless nothing else is allowed. */
+  ignore_eos: boolean;
+  min_tokens: number;
 }
 
 /** Kinds of event record. */

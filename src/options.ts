@@ -22,7 +22,7 @@ export interface OptionRow {
 /** Sampling options of a request. Defaults are llama.cpp's (common_params_sampling), not OpenAI's. */
 // biome-ignore format: a table, one row a line
 export const samplingOptions = [
-  { name: "temperature", type: "number", minimum: 0, maximum: 2, default: 0.8, flag: "temperature", description: "Divides the logits; 0 takes the most likely token." },
+  { name: "temperature", type: "number", minimum: 0, maximum: 2, default: 0.8, flag: "temperature", description: "Divides the logits; 0 takes the most likely token, whatever the samplers beside penalties and DRY say." },
   { name: "top_k", type: "integer", minimum: 0, maximum: 2147483647, default: 40, flag: "top-k", description: "Keeps the k most likely tokens; 0 keeps all." },
   { name: "top_p", type: "number", exclusiveMinimum: 0, maximum: 1, default: 0.95, flag: "top-p", description: "Keeps the smallest set of tokens whose probabilities sum to p; 1 keeps all." },
   { name: "min_p", type: "number", minimum: 0, maximum: 1, default: 0.05, flag: "min-p", description: "Drops tokens less likely than this share of the most likely one; 0 drops none." },
@@ -34,8 +34,34 @@ export const samplingOptions = [
   { name: "mirostat", type: "integer", minimum: 0, maximum: 2, default: 0, flag: "mirostat", description: "1 or 2 uses Mirostat of that version in place of top_k, top_p, min_p and typical_p; 0 switches it off." },
   { name: "mirostat_tau", type: "number", minimum: 0, maximum: 100, default: 5, flag: "mirostat-tau", description: "Mirostat's target entropy." },
   { name: "mirostat_eta", type: "number", minimum: 0, maximum: 10, default: 0.1, flag: "mirostat-eta", description: "Mirostat's learning rate." },
+  { name: "top_n_sigma", type: "number", minimum: -1, maximum: 100, default: -1, flag: "top-n-sigma", description: "Keeps tokens whose logit is within so many standard deviations of the largest; 0 and below switch it off." },
+  { name: "xtc_probability", type: "number", minimum: 0, maximum: 1, default: 0, flag: "xtc-probability", description: "How often XTC acts: it drops every token above xtc_threshold but the least likely of them; 0 switches it off." },
+  { name: "xtc_threshold", type: "number", minimum: 0, maximum: 1, default: 0.1, flag: "xtc-threshold", description: "Probability from which on XTC drops tokens; above 0.5 there are never two." },
+  { name: "dynatemp_range", type: "number", minimum: 0, maximum: 2, default: 0, flag: "dynatemp-range", description: "Lets the temperature move by so much to both sides, lower where the model is sure; 0 switches it off." },
+  { name: "dynatemp_exponent", type: "number", minimum: 0, maximum: 10, default: 1, flag: "dynatemp-exponent", description: "How the temperature follows the entropy within dynatemp_range." },
+  { name: "dry_multiplier", type: "number", minimum: 0, maximum: 100, default: 0, flag: "dry-multiplier", description: "Strength of DRY, which lowers the logit of a token that would prolong a repetition by multiplier · base^(length - allowed length); 0 switches it off." },
+  { name: "dry_base", type: "number", minimum: 1, maximum: 10, default: 1.75, flag: "dry-base", description: "DRY's base." },
+  { name: "dry_allowed_length", type: "integer", minimum: 0, maximum: 1048576, default: 2, flag: "dry-allowed-length", description: "Repetitions of up to so many tokens cost nothing." },
+  { name: "dry_penalty_last_n", type: "integer", minimum: -1, maximum: 1048576, default: 64, flag: "dry-penalty-last-n", description: "How many tokens DRY looks back on; 0 switches it off, -1 takes the context size." },
+  { name: "min_keep", type: "integer", minimum: 0, maximum: 2147483647, default: 0, flag: "min-keep", description: "typical_p, top_p, min_p and xtc leave at least so many tokens." },
   { name: "seed", type: "integer", minimum: -9007199254740991, maximum: 9007199254740991, default: -1, flag: "seed", description: "Seed of the request's own random numbers; -1 or absent draws one, any other integer is taken modulo 2^32." },
 ] as const satisfies readonly OptionRow[];
+
+/** Samplers by llama.cpp's names, in its order, with the letters of its short form. */
+export const samplerNames = [
+  ["penalties", "e"],
+  ["dry", "d"],
+  ["top_n_sigma", "s"],
+  ["top_k", "k"],
+  ["typ_p", "y"],
+  ["top_p", "p"],
+  ["min_p", "m"],
+  ["xtc", "x"],
+  ["temperature", "t"],
+] as const;
+
+/** Texts at which DRY takes a repetition to be over. */
+export const dryBreakers: readonly string[] = ["\n", ":", '"', "*"];
 
 /** Options of `Engine.load` and of `tokenloop serve`. */
 // biome-ignore format: a table, one row a line

@@ -243,7 +243,7 @@ Result<std::unique_ptr<Sampler>> Engine::MakeSampler(const RequestSpec& spec, ui
   auto sampler = Sampler::Create(model_->vocab(), params, info_.context_size);
   if (!sampler) return sampler;
   const size_t lookback = std::min<size_t>(sampler.value()->lookback(), prompt.size());
-  for (size_t i = prompt.size() - lookback; i < prompt.size(); ++i) sampler.value()->Accept(prompt[i]);
+  for (size_t i = prompt.size() - lookback; i < prompt.size(); ++i) sampler.value()->See(prompt[i]);
   return sampler;
 }
 

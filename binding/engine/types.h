@@ -51,8 +51,24 @@ struct SamplingParams {
   int32_t mirostat = 0;
   float mirostat_tau = 5.0f;
   float mirostat_eta = 0.1f;
+  float top_n_sigma = -1.0f;
+  float xtc_probability = 0.0f;
+  float xtc_threshold = 0.1f;
+  float dynatemp_range = 0.0f;
+  float dynatemp_exponent = 1.0f;
+  float dry_multiplier = 0.0f;
+  float dry_base = 1.75f;
+  int32_t dry_allowed_length = 2;
+  int32_t dry_penalty_last_n = 64;
+  int32_t min_keep = 0;
   std::optional<uint32_t> seed;  // absent: drawn
   std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
+  // Which ones run, in order, by llama.cpp's names.
+  std::vector<std::string> samplers = {"penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
+                                       "top_p",     "min_p", "xtc",         "temperature"};
+  bool ignore_eos = false;  // tokens that end generation are never drawn
+  int32_t min_tokens = 0;   // nor are they before so many tokens
 };
 
 struct RequestSpec {

@@ -33,7 +33,8 @@ const serveOptions = [
     type: "string",
     default: "",
     flag: "api-key",
-    description: "Keys that requests must bear, separated by commas; else those of $TOKENLOOP_API_KEY, else none.",
+    description:
+      "Keys that requests must bear, separated by commas; in TOKENLOOP_API_KEY nobody sees them in a list of processes.",
   },
   {
     name: "auth",
@@ -175,9 +176,12 @@ async function within(promise: Promise<void>, milliseconds: number): Promise<voi
 
 /** @throws {UsageError} others could use it without a key, and nobody said that they may. */
 function accessOf(parsed: Parsed, host: string): HandlerOptions {
-  const listOf = (name: string) => listFrom(String(parsed.values.get(name) ?? ""));
-  const given = listOf("apiKey");
-  const apiKeys = given.length > 0 ? given : listFrom(process.env.TOKENLOOP_API_KEY ?? "");
+  const listOf = (name: string) =>
+    String(parsed.values.get(name) ?? "")
+      .split(",")
+      .map((each) => each.trim())
+      .filter((each) => each !== "");
+  const apiKeys = listOf("apiKey");
   const local = isLoopback(host);
   if (apiKeys.length === 0 && !local && parsed.values.get("auth") !== false) {
     throw new UsageError(`Others can reach ${host}: give --api-key, or --no-auth if they all may use the model.`);
@@ -191,13 +195,6 @@ function accessOf(parsed: Parsed, host: string): HandlerOptions {
     cors: cors.includes("*") ? "*" : cors,
     ...(hosts.includes("*") ? {} : { hosts }),
   };
-}
-
-function listFrom(text: string): string[] {
-  return text
-    .split(",")
-    .map((each) => each.trim())
-    .filter((each) => each !== "");
 }
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];

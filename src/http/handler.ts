@@ -27,7 +27,8 @@ export function createHandler(engine: HandlerEngine, options: HandlerOptions = {
   const access = toAccess(options);
   // A Request's signal follows its creator's only until the Request is collected: whoever listens to it, holds both.
   const held = new WeakMap<AbortSignal, Request>();
-  return async (input, init) => {
+  return async (input, second) => {
+    const init = isRequest(input) && !isInit(second) ? undefined : second;
     const request = isRequest(input) && init === undefined ? input : new Request(input, init);
     const signal = init?.signal ?? request.signal;
     if (signal === request.signal) held.set(signal, request);
@@ -90,6 +91,11 @@ function idHeaders(request: Request): Record<string, string> {
   };
   const id = given("x-request-id") ?? `req_${randomUUID().replaceAll("-", "")}`;
   return { "x-request-id": id, "x-correlation-id": given("x-correlation-id") ?? id };
+}
+
+/** Bun, Deno and workers hand a server or an environment to a handler in this place. */
+function isInit(value: object | undefined): value is RequestInit {
+  return value !== undefined && ["method", "headers", "body", "signal", "duplex"].some((key) => key in value);
 }
 
 /** Also true for Requests of another realm or library. */

@@ -2,9 +2,9 @@ import { BadRequestError, EngineClosedError, NotFoundError } from "../errors.js"
 import type { NativePieces, NativeStats } from "../native.js";
 import { CompletionStream } from "../openai/completion-chunks.js";
 import type { Completion } from "../openai/completion-params.js";
-import { isTokenId } from "../openai/completion-request.js";
 import { limits } from "../openai/limits.js";
 import { isObject, type PlainObject, wellFormed } from "../openai/plain.js";
+import { isTokenId } from "../openai/sampling.js";
 import type { ChatCompletion } from "../openai/types.js";
 import { ChatCompletionStream } from "../stream.js";
 import { readJson } from "./body.js";

@@ -2,6 +2,7 @@ import { BadRequestError } from "../errors.js";
 import { chatOnlyFields } from "./completion-params.js";
 import { limits } from "./limits.js";
 import { checkSize, isObject, wellFormed } from "./plain.js";
+import { isTokenId } from "./sampling.js";
 import { type ValidRequest, validateRequest } from "./validate.js";
 
 /** A text completion after every check that needs no model. */
@@ -88,9 +89,4 @@ function toPrompt(prompt: unknown): string | Int32Array | undefined {
   if (typeof prompt === "string") return wellFormed(prompt);
   if (!Array.isArray(prompt) || prompt.length === 0) return undefined;
   return prompt.every(isTokenId) ? Int32Array.from(prompt) : undefined;
-}
-
-/** Whether the vocabulary may have such a token. */
-export function isTokenId(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 0x7fffffff;
 }

@@ -17,6 +17,11 @@ export const harmlessFields: readonly HarmlessField[] = [
     schema: { type: "string" },
     why: "Cells are kept for as long as there is room; answers do not depend on it.",
   },
+  { name: "id_slot", schema: { type: "integer" }, why: "There are no slots: prompts share what they begin with." },
+  { name: "n_cache_reuse", schema: { type: "integer" }, why: "As id_slot; answers do not depend on it." },
+  { name: "n_keep", schema: { type: "integer" }, why: "Belongs to context shifts, which are never done." },
+  { name: "n_discard", schema: { type: "integer" }, why: "As n_keep." },
+  { name: "backend_sampling", schema: { type: "boolean" }, why: "Where a token is drawn does not change which one." },
   { name: "service_tier", schema: { enum: ["auto", "default"] }, why: "There is one tier; others are refused." },
 ];
 
@@ -66,6 +71,28 @@ export const pendingFields: readonly PendingField[] = [
   { name: "audio", schema: { type: "object" }, neutral: never, accepted: "null" },
   { name: "prediction", schema: { type: "object" }, neutral: never, accepted: "null" },
   { name: "web_search_options", schema: { type: "object" }, neutral: never, accepted: "null" },
+  { name: "timings_per_token", schema: { type: "boolean" }, neutral: only(false), accepted: "false" },
+  { name: "return_progress", schema: { type: "boolean" }, neutral: only(false), accepted: "false" },
+  { name: "return_tokens", schema: { type: "boolean" }, neutral: only(false), accepted: "false" },
+  { name: "post_sampling_probs", schema: { type: "boolean" }, neutral: only(false), accepted: "false" },
+  { name: "verbose", schema: { type: "boolean" }, neutral: only(false), accepted: "false" },
+  { name: "response_fields", schema: { type: "array" }, neutral: emptyArray, accepted: "[]" },
+  { name: "lora", schema: { type: "array" }, neutral: emptyArray, accepted: "[]" },
   { name: "moderation", schema: {}, neutral: never, accepted: "null" },
   { name: "prompt_cache_options", schema: { type: "object" }, neutral: never, accepted: "null" },
 ];
+
+/** What llama-server's own parts tell each other; it takes them from clients, too, and has crashed over them. */
+export const internalFields: ReadonlySet<string> = new Set([
+  "chat_format",
+  "chat_parser",
+  "generation_prompt",
+  "grammar_lazy",
+  "grammar_triggers",
+  "message_delimiters",
+  "parse_tool_calls",
+  "preserved_tokens",
+  "reasoning_budget_end_tags",
+  "reasoning_budget_message",
+  "reasoning_budget_start_tag",
+]);

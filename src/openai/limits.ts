@@ -17,6 +17,11 @@ export const limits = {
   logprobs: 20,
   /** Tokens of one call of /detokenize. */
   tokens: 1 << 20,
+  /** DRY's sequence breakers, and bytes in one: llama.cpp looks at no more. */
+  breakers: 32,
+  breakerBytes: 40,
+  /** Samplers in a row. */
+  samplers: 32,
   /** Entries of logit_bias. */
   logitBias: 1_024,
   /** Objects and arrays inside each other, counted from the body itself. */

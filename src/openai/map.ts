@@ -1,6 +1,6 @@
 import { BadRequestError } from "../errors.js";
-import type { NativeRequest, NativeSampling } from "../native.js";
-import { samplingOptions } from "../options.js";
+import type { NativeRequest } from "../native.js";
+import { type SamplingOptionName, samplingOptions } from "../options.js";
 import type { ValidRequest } from "./validate.js";
 
 /**
@@ -10,7 +10,7 @@ import type { ValidRequest } from "./validate.js";
  * @throws {BadRequestError} param "logit_bias": a token id beyond the vocabulary.
  */
 export function toNativeRequest(request: ValidRequest, vocabSize: number, grammar: string): NativeRequest {
-  for (const [id] of request.logitBias) {
+  for (const [id] of request.logitBias.ids) {
     if (id >= vocabSize) {
       throw new BadRequestError(
         `Invalid key in 'logit_bias': token ${id} is beyond the vocabulary of ${vocabSize} tokens.`,
@@ -20,7 +20,7 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number, gramma
   }
   const options = Object.fromEntries(
     samplingOptions.map((row) => [row.name, request.sampling[row.name] ?? row.default]),
-  ) as Omit<NativeSampling, "logit_bias">;
+  ) as Record<SamplingOptionName, number>;
   return {
     messages: JSON.stringify(request.messages),
     maxTokens: request.maxTokens,
@@ -33,7 +33,15 @@ export function toNativeRequest(request: ValidRequest, vocabSize: number, gramma
     priority: request.priority,
     timeoutMs: request.timeoutMs,
     predictMs: request.predictMs,
-    sampling: { ...options, seed: toSeed(options.seed), logit_bias: Float64Array.from(request.logitBias.flat()) },
+    sampling: {
+      ...options,
+      seed: toSeed(options.seed),
+      logit_bias: Float64Array.from(request.logitBias.ids.flat()),
+      dry_sequence_breakers: [...request.dryBreakers],
+      samplers: [...request.samplers],
+      ignore_eos: request.ignoreEos,
+      min_tokens: request.minTokens,
+    },
   };
 }
 

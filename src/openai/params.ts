@@ -12,6 +12,11 @@ export interface HarmlessParams {
   safety_identifier?: string | null | undefined;
   metadata?: { [key: string]: string } | null | undefined;
   store?: boolean | null | undefined;
+  id_slot?: number | null | undefined;
+  n_cache_reuse?: number | null | undefined;
+  n_keep?: number | null | undefined;
+  n_discard?: number | null | undefined;
+  backend_sampling?: boolean | null | undefined;
   prompt_cache_retention?: "in_memory" | "24h" | null | undefined;
   service_tier?: "auto" | "default" | null | undefined;
 }
@@ -24,6 +29,13 @@ export interface NeutralParams {
   modalities?: "text"[] | null | undefined;
   verbosity?: "medium" | null | undefined;
   reasoning_effort?: null | undefined;
+  timings_per_token?: false | null | undefined;
+  return_progress?: false | null | undefined;
+  return_tokens?: false | null | undefined;
+  post_sampling_probs?: false | null | undefined;
+  verbose?: false | null | undefined;
+  response_fields?: never[] | null | undefined;
+  lora?: never[] | null | undefined;
 }
 
 export type ResponseFormat =
@@ -128,8 +140,26 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams, Harmless
    * once it has a line. 0, -1 or absent: no limit.
    */
   t_max_predict_ms?: number | null | undefined;
-  /** Token id to a value from -100 to 100 that is added to its logit. */
-  logit_bias?: Record<string, number> | null | undefined;
+  /**
+   * Token id to a value from -100 to 100 that is added to its logit; false bans the token. Or llama-server's pairs, in which
+   * a text stands for each of its tokens. At most 1024.
+   */
+  logit_bias?: Record<string, number | false> | [token: number | string, bias: number | false][] | null | undefined;
+  /** llama-server's name of max_tokens; -1: no limit. */
+  n_predict?: number | null | undefined;
+  /** llama-server's name: logprobs with so many top_logprobs, 0..20; 0: none. */
+  n_probs?: number | null | undefined;
+  /** Tokens that end generation are never drawn, unless a grammar allows nothing else; default false. */
+  ignore_eos?: boolean | null | undefined;
+  /** vLLM's name: the same for the first so many tokens; default 0. Stop strings still end the answer. */
+  min_tokens?: number | null | undefined;
+  /**
+   * Which samplers run, and in which order: llama.cpp's names, or its letters. Default: penalties, dry, top_n_sigma, top_k,
+   * typ_p, top_p, min_p, xtc, temperature ("edskypmxt").
+   */
+  samplers?: string | string[] | null | undefined;
+  /** Texts at which DRY takes a repetition to be over, at most 32 of 40 bytes; default: newline, colon, quote, asterisk. */
+  dry_sequence_breakers?: string[] | null | undefined;
   stream?: boolean | null | undefined;
   /** Only with `stream: true`. */
   stream_options?: ChatCompletionStreamOptions | null | undefined;

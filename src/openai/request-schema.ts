@@ -87,6 +87,9 @@ const functionAlternatives: JsonSchema = {
   },
 };
 
+/** What is added to a logit; false bans the token. */
+const bias: JsonSchema = { type: ["number", "boolean"], minimum: -100, maximum: 100 };
+
 /** Fields that do something, beside the sampling options. */
 const ownFields: Record<string, JsonSchema> = {
   messages,
@@ -145,10 +148,18 @@ const ownFields: Record<string, JsonSchema> = {
     additionalProperties: false,
   },
   logit_bias: {
-    type: "object",
+    type: ["object", "array"],
     maxProperties: limits.logitBias,
-    additionalProperties: { type: "number", minimum: -100, maximum: 100 },
+    additionalProperties: bias,
+    maxItems: limits.logitBias,
+    items: { type: "array", minItems: 2, maxItems: 2, items: { type: ["number", "string", "boolean"] } },
   },
+  n_predict: { type: "integer", minimum: -1, maximum: 2_147_483_647 },
+  n_probs: { type: "integer", minimum: 0, maximum: limits.logprobs },
+  ignore_eos: { type: "boolean" },
+  min_tokens: { type: "integer", minimum: 0, maximum: 2_147_483_647 },
+  samplers: { type: ["string", "array"], maxLength: limits.samplers, maxItems: limits.samplers, items: text },
+  dry_sequence_breakers: { type: "array", maxItems: limits.breakers, items: { type: "string", minLength: 1 } },
 };
 
 /** An option row without what only people and the CLI need. */

@@ -2,11 +2,12 @@ import { BadRequestError } from "../errors.js";
 import { type SamplingOptionName, samplingOptions } from "../options.js";
 import type { SchemaRequest } from "../schema/compiler.js";
 import { didYouMean } from "../suggest.js";
-import { harmlessFields, pendingFields } from "./fields.js";
+import { harmlessFields, internalFields, pendingFields } from "./fields.js";
 import { toTemplateMessages } from "./messages.js";
 import { checkSize, isObject, type PlainObject, toPlain } from "./plain.js";
 import { knownFields } from "./request-schema.js";
 import { toJsonFormat } from "./response-format.js";
+import { type LogitBias, toBreakers, toLogitBias, toSamplers } from "./sampling.js";
 import { schemaError } from "./schema-error.js";
 import { validate } from "./validator.generated.js";
 
@@ -36,8 +37,11 @@ export interface ValidRequest {
   predictMs: number;
   /** Only the options that were given. */
   sampling: Partial<Record<SamplingOptionName, number>>;
-  /** Token id and bias. */
-  logitBias: [number, number][];
+  logitBias: LogitBias;
+  samplers: readonly string[];
+  dryBreakers: readonly string[];
+  ignoreEos: boolean;
+  minTokens: number;
 }
 
 /** Fields that are only judged, never passed on, and those with schemas, whose nulls mean something: they keep them. */
@@ -73,7 +77,7 @@ export function validateRequest(body: unknown): ValidRequest {
     messages: toTemplateMessages(data.messages as PlainObject[]),
     stream,
     includeUsage: includesUsage(data.stream_options, stream),
-    maxTokens: smallest([data.max_tokens, data.max_completion_tokens]),
+    maxTokens: smallest([data.max_tokens, data.max_completion_tokens, data.n_predict]),
     stop: typeof data.stop === "string" ? [data.stop] : [...((data.stop as string[] | undefined) ?? [])],
     grammar: (data.grammar as string | undefined) ?? "",
     jsonFormat,
@@ -88,6 +92,10 @@ export function validateRequest(body: unknown): ValidRequest {
       samplingOptions.filter(({ name }) => data[name] !== undefined).map(({ name }) => [name, data[name]]),
     ),
     logitBias: toLogitBias(data.logit_bias),
+    samplers: toSamplers(data.samplers),
+    dryBreakers: toBreakers(data.dry_sequence_breakers),
+    ignoreEos: data.ignore_eos === true,
+    minTokens: (data.min_tokens as number | undefined) ?? 0,
   };
 }
 
@@ -95,6 +103,10 @@ export function validateRequest(body: unknown): ValidRequest {
 function ownFields(body: PlainObject): Map<string, unknown> {
   const fields = new Map<string, unknown>();
   for (const name of Object.keys(body)) {
+    if (internalFields.has(name)) {
+      const message = `'${name}' is not for clients: it comes from the model's chat template.`;
+      throw new BadRequestError(message, name, "unsupported_parameter");
+    }
     if (!knownFields.has(name)) {
       const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
       throw new BadRequestError(
@@ -131,29 +143,22 @@ function includesUsage(options: unknown, stream: boolean): boolean {
   return options.include_usage === true;
 }
 
-function topLogprobs({ logprobs, top_logprobs }: PlainObject): number {
-  if (logprobs === true) return (top_logprobs as number | undefined) ?? 0;
-  if (top_logprobs !== undefined) {
+/** llama-server's n_probs asks for as many top_logprobs. */
+function topLogprobs({ logprobs, top_logprobs, n_probs }: PlainObject): number {
+  const top = top_logprobs as number | undefined;
+  const most = typeof n_probs === "number" && n_probs > 0 ? n_probs : undefined;
+  if (logprobs === true) return top ?? most ?? 0;
+  if (top !== undefined) {
     throw new BadRequestError("'top_logprobs' is only allowed with 'logprobs': true.", "top_logprobs");
   }
-  return -1;
+  if (most !== undefined && logprobs === false) {
+    throw new BadRequestError("'n_probs' is not allowed with 'logprobs': false.", "n_probs");
+  }
+  return most ?? -1;
 }
 
+/** -1 is no limit. */
 function smallest(values: readonly unknown[]): number {
-  const given = values.filter((value) => typeof value === "number");
+  const given = values.filter((value) => typeof value === "number").filter((value) => value >= 0);
   return given.length === 0 ? -1 : Math.min(...given);
-}
-
-function toLogitBias(value: unknown): [number, number][] {
-  if (!isObject(value)) return [];
-  return Object.entries(value).map(([key, bias]) => {
-    const id = Number(key);
-    if (!/^(0|[1-9]\d*)$/.test(key) || id > 0x7fffffff) {
-      throw new BadRequestError(
-        `Invalid key in 'logit_bias': expected a token id, got '${key.slice(0, 40)}'.`,
-        "logit_bias",
-      );
-    }
-    return [id, bias as number];
-  });
 }

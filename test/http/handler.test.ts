@@ -83,6 +83,15 @@ describe("POST /v1/chat/completions", () => {
     expect(native.live).toBe(0);
   });
 
+  it("takes no notice of what servers hand over beside a Request", async () => {
+    const { engine } = await scripted({ script: { pieces } });
+    for (const second of [{ port: 1, url: "http://x/", hostname: "x" }, { remoteAddr: {} }, {}]) {
+      expect((await engine.fetch(post(hi), second as RequestInit)).status).toBe(200);
+    }
+    const changed = await engine.fetch(post(hi), { headers: { "x-request-id": "second" } });
+    expect(changed.headers.get("x-request-id")).toBe("second");
+  });
+
   it("answers whole", async () => {
     const { engine } = await scripted({ script: { pieces } });
     for (const path of ["/v1/chat/completions", "/chat/completions", "/v1/chat/completions/"]) {

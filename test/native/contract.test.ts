@@ -84,6 +84,10 @@ const sampling: NativeSampling = {
   ...(Object.fromEntries(samplingOptions.map((row) => [row.name, row.default])) as unknown as NativeSampling),
   temperature: 0,
   logit_bias: new Float64Array(),
+  dry_sequence_breakers: [],
+  samplers: [],
+  ignore_eos: false,
+  min_tokens: 0,
 };
 const request = {
   messages: '[{"role":"user","content":"Hello!"}]',

@@ -180,7 +180,22 @@ describe("logit_bias", () => {
     expect(() => toNativeRequest(request, 12, "")).toThrow(
       expect.objectContaining({ param: "logit_bias", status: 400 }),
     );
-    expect(valid({ logit_bias: {} }).logitBias).toEqual([]);
+    expect(valid({ logit_bias: {} }).logitBias).toEqual({ ids: [], texts: [] });
+  });
+
+  it("takes llama-server's pairs, texts and false", () => {
+    const pairs = [
+      [3, 1.5],
+      ["Hello", -2],
+      [4, false],
+    ];
+    const ids = [
+      [3, 1.5],
+      [4, -Infinity],
+    ];
+    expect(valid({ logit_bias: pairs }).logitBias).toEqual({ ids, texts: [["Hello", -2]] });
+    expect(valid({ logit_bias: { "4": false } }).logitBias).toEqual({ ids: [[4, -Infinity]], texts: [] });
+    expect(valid({ logit_bias: [] }).logitBias).toEqual({ ids: [], texts: [] });
   });
 
   it("refuses anything else", () => {
@@ -195,7 +210,19 @@ describe("logit_bias", () => {
       { "01": 1 },
       { "": 1 },
     ];
-    for (const logit_bias of [...bad, { "4294967296": 1 }, many, [], "x", 1]) {
+    const pairs = [
+      [1],
+      [[1]],
+      [[1, 2, 3]],
+      [[1.5, 1]],
+      [[-1, 1]],
+      [["", 1]],
+      [[1, 101]],
+      [[1, true]],
+      [[true, 1]],
+      [[1, "x"]],
+    ];
+    for (const logit_bias of [...bad, { "4294967296": 1 }, many, "x", 1, ...pairs]) {
       expect(refused({ logit_bias })).toMatchObject({ param: "logit_bias", status: 400 });
     }
   });
@@ -272,4 +299,40 @@ describe("fields that are not there yet", () => {
   it("refuses other service tiers", () => {
     expect(refused({ service_tier: "priority" })).toMatchObject({ param: "service_tier" });
   });
+});
+
+describe("llama-server's names", () => {
+  it("for limits and logprobs", () => {
+    expect(valid({ n_predict: 5, max_tokens: 7 }).maxTokens).toBe(5);
+    expect(valid({ n_predict: -1, max_tokens: 7 }).maxTokens).toBe(7);
+    expect(valid({ n_predict: -1 }).maxTokens).toBe(-1);
+    expect(valid({ n_probs: 3 }).logprobs).toBe(3);
+    expect(valid({ n_probs: 0 }).logprobs).toBe(-1);
+    expect(valid({ logprobs: true, n_probs: 3 }).logprobs).toBe(3);
+    expect(valid({ logprobs: true, top_logprobs: 2, n_probs: 3 }).logprobs).toBe(2);
+    expect(refused({ logprobs: false, n_probs: 3 })).toMatchObject({ param: "n_probs" });
+    expect(refused({ n_probs: 21 })).toMatchObject({ param: "n_probs" });
+  });
+
+  it("for samplers and their order", () => {
+    expect(valid({ samplers: "tk" }).samplers).toEqual(["temperature", "top_k"]);
+    expect(valid({ samplers: ["typical_p", "xtc"] }).samplers).toEqual(["typ_p", "xtc"]);
+    expect(valid({ samplers: [] }).samplers).toEqual([]);
+    for (const samplers of ["q", ["topk"], ["infill"], [1], 5, "t".repeat(33), ["", "top_k"]]) {
+      expect(refused({ samplers })).toMatchObject({ param: "samplers", status: 400 });
+    }
+    expect(refused({ samplers: ["topk"] }).message).toContain("'top_k'");
+    for (const dry_sequence_breakers of [[""], ["x".repeat(41)], Array(33).fill("x"), "x"]) {
+      expect(refused({ dry_sequence_breakers })).toMatchObject({ param: "dry_sequence_breakers", status: 400 });
+    }
+  });
+
+  it.each(["chat_parser", "chat_format", "grammar_lazy", "grammar_triggers", "preserved_tokens"])(
+    "but not %s, which is its own",
+    (name) => {
+      for (const value of [{}, [], "x", null]) {
+        expect(refused({ [name]: value })).toMatchObject({ param: name, code: "unsupported_parameter" });
+      }
+    },
+  );
 });

@@ -36,8 +36,8 @@ export interface TestAddon {
   /** `allowed`: the tokens that count, bit id % 64 of word id / 64; all without it. */
   firstOfLargest(logits: Float32Array, allowed?: BigUint64Array): number;
   selectLargest(logits: Float32Array, count: number, allowed?: BigUint64Array): number[];
-  /** llama.cpp's own defaults, under the names of the option table. */
-  llamaSamplingDefaults(): Record<string, number>;
+  /** llama.cpp's own defaults, under the names of the option table; and its lists. */
+  llamaSamplingDefaults(): { samplers: string[]; dry_sequence_breakers: string[]; [name: string]: unknown };
   controlText(controlTexts: string[]): { mark(text: string): string };
   splitMarked(text: string): string[];
   grammar(text: string): { error: GrammarError } | ParsedGrammar;

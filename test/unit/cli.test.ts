@@ -159,10 +159,9 @@ describe("tokenloop serve", () => {
   });
 
   it("takes keys from the environment", async () => {
-    process.env.TOKENLOOP_API_KEY = "secret";
     const io = new ScriptedIo({ script: { pieces: ["a"] } });
+    io.env = { TOKENLOOP_API_KEY: "secret" };
     const { status, url } = await start(io);
-    delete process.env.TOKENLOOP_API_KEY;
     expect((await send(url)).status).toBe(401);
     expect((await send(url, { authorization: "Bearer secret" })).status).toBe(200);
     io.signal("SIGINT");
