@@ -129,7 +129,12 @@ export class Engine {
    * @throws {BadRequestError} code "invalid_option", `param` names it.
    */
   handler(options: HandlerOptions = {}): FetchHandler {
-    const engine: HandlerEngine = {
+    return createHandler(this.handled(), options);
+  }
+
+  /** @internal What a handler needs of it. */
+  handled(): HandlerEngine {
+    return {
       models: () => [this.info],
       findModel: (id) => (id === this.info.id ? this.info : undefined),
       chat: (body, signal) => this.#create(body, { signal }),
@@ -142,7 +147,6 @@ export class Engine {
       },
       state: () => (this.#closing !== undefined ? "closed" : this.#draining !== undefined ? "draining" : "open"),
     };
-    return createHandler(engine, options);
   }
 
   /**

@@ -24,7 +24,8 @@ export {
 } from "./errors.js";
 export type { MemoryEstimate } from "./estimate.js";
 export type { AutoOption, Choice } from "./fit.js";
-export { type HostEvent, type HostRuntime, ModelHost, type ModelStatus } from "./host/host.js";
+export { ModelHost } from "./host/host.js";
+export type { HostEvent, HostRuntime, ModelStatus } from "./host/runtime.js";
 export { ConfigError, type HostConfig, type ModelConfig } from "./host/spec.js";
 export type { HandlerOptions } from "./http/access.js";
 export type { FetchHandler } from "./http/handler.js";

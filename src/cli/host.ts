@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { type ConfigRemark, readHostConfig } from "../host/config-file.js";
-import { type HostEvent, ModelHost } from "../host/host.js";
+import { ModelHost } from "../host/host.js";
+import type { HostEvent } from "../host/runtime.js";
 import type { HostConfig } from "../host/spec.js";
 import type { HandlerOptions } from "../http/access.js";
 import type { FetchHandler } from "../http/handler.js";

@@ -1,45 +1,19 @@
 import type { Chat, Completions, RequestOptions } from "../engine.js";
 import { Engine } from "../engine.js";
 import { AbortError, BadRequestError, EngineClosedError, InternalError, NotFoundError } from "../errors.js";
-import type { MemoryEstimate } from "../estimate.js";
 import type { HandlerOptions } from "../http/access.js";
-import { createHandler, type FetchHandler, type HandlerEngine } from "../http/handler.js";
+import { createHandler, type FetchHandler } from "../http/handler.js";
 import type { LoadOptions } from "../load-options.js";
 import { isObject } from "../openai/plain.js";
 import type { ChatCompletion } from "../openai/types.js";
 import type { ChatCompletionStream } from "../stream.js";
 import { didYouMean } from "../suggest.js";
 import { answer } from "./answer.js";
+import { type HostParts, handledBy } from "./handled.js";
 import { mergeRequest } from "./merge.js";
+import type { HostEvent, HostRuntime, ModelStatus } from "./runtime.js";
 import { forRequest, identityOf, leastRecent, ModelSlot, unlessAborted, type Waiter } from "./slot.js";
 import { type HostConfig, type HostSpec, validateHostConfig } from "./spec.js";
-
-/** Something that happened to a model. */
-export interface HostEvent {
-  type: "loading" | "loaded" | "unloaded" | "failed";
-  model: string;
-  /** Why it was unloaded, or what went wrong. */
-  reason?: string;
-  /** Milliseconds that it took. */
-  ms?: number;
-}
-
-/** Where engines come from, and who hears of them. */
-export interface HostRuntime {
-  load(options: LoadOptions): Promise<Engine>;
-  estimate(options: LoadOptions): Promise<MemoryEstimate>;
-  onEvent?: ((event: HostEvent) => void) | undefined;
-}
-
-/** One model, now. */
-export interface ModelStatus {
-  name: string;
-  state: ModelSlot["state"];
-  /** Requests that wait or run in it. */
-  requests: number;
-  /** What it was estimated to take; 0 where nothing asked. */
-  bytes: number;
-}
 
 /**
  * Several models behind one handler. A model is loaded with its first request, and unloaded when it was idle for as long as
@@ -77,24 +51,17 @@ export class ModelHost {
     this.fetch = this.handler();
   }
 
-  /**
-   * A handler as `fetch`, with keys, CORS or another body limit. It has the chat completions and the list of models; what
-   * is about one engine (text completions, tokens, metrics) is an engine's own.
-   *
-   * @throws {BadRequestError} code "invalid_option", `param` names it.
-   */
+  /** As `Engine.handler`. Routes that name no model are the default model's; statistics are those of all together. */
   handler(options: HandlerOptions = {}): FetchHandler {
-    const entry = ({ spec: { name }, created }: ModelSlot) => ({ id: name, created });
-    const engine: HandlerEngine = {
-      models: () => this.#slots.map(entry),
-      findModel: (id) => {
-        const slot = this.#names.get(id);
-        return slot && entry(slot);
-      },
-      chat: (body, signal) => this.#create(body, signal),
+    const parts: HostParts = {
+      slots: () => this.#slots,
+      loaded: () => this.#all().flatMap(({ state, engine }) => (state === "loaded" && engine ? [engine] : [])),
+      named: (id) => this.#names.get(id),
+      create: (body, signal) => this.#create(body, signal),
+      using: (model, signal, use) => this.#using(this.#find(model), signal, use),
       state: () => (this.#closing !== undefined ? "closed" : this.#draining ? "draining" : "open"),
     };
-    return createHandler(engine, options);
+    return createHandler(handledBy(parts), options);
   }
 
   /**
@@ -169,6 +136,7 @@ export class ModelHost {
   /** Takes no more requests and resolves when those that wait or run are done. close() is still to be called. */
   async drain(): Promise<void> {
     this.#draining = true;
+    await Promise.all(this.#all().map((slot) => slot.whenUnused()));
     await Promise.all(this.#all().map((slot) => slot.engine?.drain()));
   }
 
@@ -207,11 +175,21 @@ export class ModelHost {
     const slot = isObject(body) ? this.#find(body.model) : this.#find(undefined);
     const { spec } = slot;
     const merged = mergeRequest(body, spec);
+    return this.#using(slot, signal, (engine) => answer(engine, spec, merged, signal));
+  }
+
+  async #using<Result>(
+    slot: ModelSlot,
+    signal: AbortSignal | undefined,
+    use: (engine: Engine) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#draining)
+      throw new EngineClosedError("The host takes no more requests: it is draining.", "engine_draining");
     const engine = await this.#acquire(slot, signal).catch((error: unknown) => {
-      throw forRequest(error, spec.name);
+      throw forRequest(error, slot.spec.name);
     });
     try {
-      return await answer(engine, spec, merged, signal);
+      return await use(engine);
     } finally {
       this.#done(slot);
     }

@@ -20,8 +20,8 @@ export interface HandlerEngine {
   findModel(id: string): ModelEntry | undefined;
   chat(body: unknown, signal: AbortSignal): Promise<ChatCompletion | ChatCompletionStream>;
   state(): "open" | "draining" | "closed";
-  /** What is about one engine; a server of several has none of it. */
-  readonly single?: SingleEngine;
+  /** What is about one engine; of several models that of the one that is named, or of the default. */
+  readonly single: SingleEngine;
 }
 
 export interface ModelEntry {
@@ -36,12 +36,6 @@ export interface SingleEngine {
   pieces(tokens: Int32Array): Promise<NativePieces>;
   applyTemplate(body: PlainObject): Promise<string>;
   stats(): NativeStats;
-}
-
-/** @throws {NotFoundError} code "unsupported_endpoint". */
-function single(engine: HandlerEngine): SingleEngine {
-  if (engine.single !== undefined) return engine.single;
-  throw new NotFoundError("A server of several models has chat completions only.", "unsupported_endpoint");
 }
 
 /** One HTTP exchange. `signal` ends it: the client has gone. */
@@ -158,7 +152,7 @@ async function chatCompletions(engine: HandlerEngine, exchange: Exchange): Promi
 }
 
 async function textCompletions(engine: HandlerEngine, exchange: Exchange): Promise<Response> {
-  const answer = await single(engine).complete(await body(exchange), exchange.signal);
+  const answer = await engine.single.complete(await body(exchange), exchange.signal);
   return answer instanceof CompletionStream ? events(answer, exchange) : whole(answer, exchange);
 }
 
@@ -206,13 +200,13 @@ async function tokenize(engine: HandlerEngine, exchange: Exchange): Promise<Resp
   const fields = await bodyOf(exchange, ["content", "add_special", "parse_special", "with_pieces"]);
   const { content } = fields;
   if (typeof content !== "string") throw wrongType("content", "string");
-  const tokens = await single(engine).tokenize(
+  const tokens = await engine.single.tokenize(
     wellFormed(content),
     flag(fields, "add_special", false),
     flag(fields, "parse_special", true),
   );
   if (!flag(fields, "with_pieces", false)) return json({ tokens: [...tokens] }, exchange.headers);
-  const { bytes, ends } = await single(engine).pieces(tokens);
+  const { bytes, ends } = await engine.single.pieces(tokens);
   const pieces = [...tokens].map((id, i) => ({ id, piece: pieceOf(bytes.subarray(ends[i - 1] ?? 0, ends[i])) }));
   return json({ tokens: pieces }, exchange.headers);
 }
@@ -232,7 +226,7 @@ async function detokenize(engine: HandlerEngine, exchange: Exchange): Promise<Re
   if (tokens.length > limits.tokens) {
     throw new BadRequestError(`'tokens' is too long: at most ${limits.tokens} items.`, "tokens");
   }
-  const { bytes } = await single(engine).pieces(Int32Array.from(tokens));
+  const { bytes } = await engine.single.pieces(Int32Array.from(tokens));
   const content = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   return json({ content }, exchange.headers);
 }
@@ -240,7 +234,7 @@ async function detokenize(engine: HandlerEngine, exchange: Exchange): Promise<Re
 async function applyTemplate(engine: HandlerEngine, exchange: Exchange): Promise<Response> {
   const fields = await body(exchange);
   if (!isObject(fields)) throw new BadRequestError("The request must be a JSON object.", null, "invalid_type");
-  return json({ prompt: await single(engine).applyTemplate(fields) }, exchange.headers);
+  return json({ prompt: await engine.single.applyTemplate(fields) }, exchange.headers);
 }
 
 function health(engine: HandlerEngine, { headers }: Exchange): Response {
@@ -255,7 +249,7 @@ function ready(engine: HandlerEngine, { headers }: Exchange): Response {
 }
 
 function metrics(engine: HandlerEngine, { headers }: Exchange): Response {
-  return new Response(metricsText(single(engine).stats()), {
+  return new Response(metricsText(engine.single.stats()), {
     headers: { ...headers, "content-type": metricsContentType },
   });
 }

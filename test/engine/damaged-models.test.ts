@@ -7,7 +7,7 @@ import { ModelFileError, ModelLoadError } from "../../src/errors.js";
 import { checkModelFile } from "../../src/gguf/index.js";
 import { nanoModel } from "../models/nano.js";
 import { ask } from "../support/engine.js";
-import { hostileModels, randomDamage } from "../support/gguf-damage.js";
+import { hostileModels, randomDamage, systematicDamage } from "../support/gguf-damage.js";
 import { rejection } from "../support/scripted-engine.js";
 import { writeSlidingWindowModel } from "../support/sliding-window.js";
 
@@ -31,9 +31,12 @@ describe("a damaged model", () => {
     expect((error as Error).message).toContain(path);
   });
 
-  it("at random is refused with an error, or loads and answers", async () => {
+  it.each([
+    ["at random", () => randomDamage(200, 20261201)],
+    ["in each number", () => systematicDamage()],
+  ])("%s is refused with an error, or loads and answers", async (_name, damages) => {
     const results = { refused: 0, failed: 0, loaded: 0 };
-    for (const { name, bytes } of randomDamage(200, 20261201)) {
+    for (const { name, bytes } of damages()) {
       await writeFile(path, bytes);
       try {
         const engine = await Engine.load({ model: path, threads: 1, contextSize: 256, parallel: 1 });

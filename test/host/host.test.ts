@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine.js";
-import { type HostEvent, ModelHost } from "../../src/host/host.js";
+import { ModelHost } from "../../src/host/host.js";
+import type { HostEvent } from "../../src/host/runtime.js";
 import type { HostConfig, ModelConfig } from "../../src/host/spec.js";
 import type { ChatCompletionChunk } from "../../src/openai/types.js";
 import type { ChatCompletionStream } from "../../src/stream.js";
@@ -395,5 +396,33 @@ describe("over HTTP", () => {
       404,
       { error: { code: "model_not_found", param: "model" } },
     ]);
+  });
+
+  it("has the other routes, each with the model that it names, or the default", async () => {
+    const { host: one } = await host({ models: [model("a"), model("b")] });
+    const post = async (path: string, body: object) => {
+      const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+      return (await one.fetch(`http://local/v1/${path}`, init)).json();
+    };
+    expect(await post("tokenize", { content: "A dog" })).toMatchObject({ tokens: expect.any(Array) });
+    expect(states(one)).toEqual(["a loaded", "b unloaded"]);
+    expect(await post("completions", { model: "b", prompt: "A dog says", max_tokens: 3 })).toMatchObject({
+      model: "b",
+    });
+    expect(await post("completions", { model: "c", prompt: "A" })).toMatchObject({
+      error: { code: "model_not_found" },
+    });
+    const metrics = await (await one.fetch("http://local/metrics")).text();
+    expect(metrics).toContain("tokenloop_requests_finished_total 1\n");
+    expect(metrics).toContain("tokenloop_kv_cells 1024\n");
+  });
+
+  it("takes keys, and no more requests when it drains", async () => {
+    const { host: one } = await host({ models: [model("a")] });
+    const handler = one.handler({ apiKeys: ["secret"] });
+    expect((await handler("http://local/v1/models")).status).toBe(401);
+    await says(one);
+    await one.drain();
+    expect(await rejection(says(one))).toMatchObject({ status: 503, code: "engine_draining" });
   });
 });

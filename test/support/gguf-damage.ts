@@ -310,3 +310,24 @@ export function* randomDamage(count: number, seed: number): Generator<Damage> {
     yield { name: `random ${i}`, bytes: pick(20) === 0 ? bytes.subarray(0, pick(bytes.length)) : bytes };
   }
 }
+
+/** Copies in which one number of the metadata, or the type of one tensor of a layer, is another. */
+export function* systematicDamage(): Generator<Damage> {
+  const header = new Header();
+  const numbers = [...header.bytes.toString("latin1").matchAll(/qwen3\.[a-z_.]+|tokenizer\.ggml\.\w+_token_id/g)];
+  for (const [key] of numbers) {
+    for (const value of [0, 1, 3, 5, 33, 100, 513, 65535, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 0x7fc00000, 0xbf800000]) {
+      const bytes = Buffer.from(header.bytes);
+      bytes.writeUInt32LE(value, header.value(key) + 4);
+      yield { name: `${key} ${value}`, bytes };
+    }
+  }
+  for (const tensor of ["output_norm.weight", "blk.4.attn_k_norm.weight", "blk.4.ffn_down.weight"]) {
+    for (let type = 0; type < 45; type++) {
+      const bytes = Buffer.from(header.bytes);
+      const at = header.tensor(tensor);
+      bytes.writeUInt32LE(type, at + 4 + 8 * bytes.readUInt32LE(at));
+      yield { name: `${tensor} ${type}`, bytes };
+    }
+  }
+}
