@@ -8,6 +8,8 @@ export default defineConfig({
   resolve: { alias: [{ find: /^\.\/worker-file\.js$/, replacement: schemaWorker }] },
   test: {
     globalSetup: schemaWorker,
+    // The chat page's style sheet is read as text, and must not come empty.
+    css: true,
     include: ["test/**/*.test.ts"],
     exclude: ["test/bench/**"],
     // Each file in a process of its own: a crash of the addon is then one file's failure.

@@ -6,7 +6,7 @@ import type { HostConfig } from "../host/spec.js";
 import type { HandlerOptions } from "../http/access.js";
 import type { FetchHandler } from "../http/handler.js";
 import type { EngineOptions } from "../load-options.js";
-import type { LiveModel } from "../page/live.js";
+import { type LiveModel, liveModel } from "../page/live.js";
 import type { Io } from "./io.js";
 
 /** What a server serves. */
@@ -54,8 +54,7 @@ export async function openHost(io: Io, path: string, flags: EngineOptions): Prom
   return {
     handler: (access) => host.handler(access),
     name: names(host),
-    // Whose engines come and go: the page shows no batch.
-    look: () => [],
+    look: () => host.loaded().map(({ name, engine }) => liveModel(name, engine.info.parallel, engine.stats())),
     drain: () => host.drain(),
     close: () => {
       release();

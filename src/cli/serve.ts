@@ -74,7 +74,7 @@ const rows: readonly OptionRow[] = [...serveOptions, ...engineOptions];
 
 export const serveHelp = `Usage: tokenloop serve MODEL|CONFIG [options]
 
-Serves OpenAI's chat completions at http://HOST:PORT/v1, and where no key is asked for a chat page at http://HOST:PORT/.
+Serves OpenAI's chat completions at http://HOST:PORT/v1, and a chat page at http://HOST:PORT/.
 MODEL is a GGUF file. CONFIG describes several models: a YAML or JSON file, or a folder of models with LocalAI's YAML
 files; it is read again on SIGHUP. Engine options given as flags hold for all of them.
 
@@ -115,11 +115,10 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   const modelId = parsed.values.get("modelId");
 
   const served = await open(io, model, engineFlags(parsed), typeof modelId === "string" ? modelId : undefined);
-  // The page knows no key, and what it shows of the batch is nobody's business who has none.
-  const hasPage = access.apiKeys?.length === 0;
   const server = createServer(
     { headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: 1000 },
-    toNodeListener(hasPage ? withPage(served.handler(access), served.look) : served.handler(access)),
+    // The page's files are for everybody; what it asks for, a key included, is the handler's to judge.
+    toNodeListener(withPage(served.handler(access), served.look)),
   );
   const stopped = new Promise<void>((resolve) => {
     let asked = false;
@@ -132,9 +131,7 @@ export async function serve(args: readonly string[], io: Io): Promise<number> {
   });
   try {
     await listen(server, port, host);
-    io.stdout.write(
-      `tokenloop serves ${served.name} at ${urlOf(server)}/v1${hasPage ? ` (chat page: ${urlOf(server)}/)` : ""}\n`,
-    );
+    io.stdout.write(`tokenloop serves ${served.name} at ${urlOf(server)}/v1 (chat page: ${urlOf(server)}/)\n`);
     await stopped;
     io.stderr.write("Stopping.\n");
     // No new connections from here on; those that are there get a 503 for new requests.

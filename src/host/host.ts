@@ -92,6 +92,14 @@ export class ModelHost {
     }));
   }
 
+  /** @internal The engines that are there now. @throws {EngineClosedError} after close(). */
+  loaded(): { name: string; engine: Engine }[] {
+    if (this.#closing !== undefined) throw new EngineClosedError();
+    return this.#slots.flatMap(({ spec, engine, state }) =>
+      engine === undefined || state !== "loaded" ? [] : { name: spec.name, engine },
+    );
+  }
+
   /** Loads a model ahead of its first request. @throws {NotFoundError} there is none of this name. */
   async load(name: string): Promise<void> {
     const slot = this.#find(name);

@@ -48,6 +48,8 @@ export function withPage(handler: FetchHandler, look: () => LiveModel[]): FetchH
         "cache-control": "no-cache, no-transform",
         "x-accel-buffering": "no",
         "x-content-type-options": "nosniff",
+        // It ends when the server does, which then need not wait for an idle connection.
+        connection: "close",
       },
     });
   };

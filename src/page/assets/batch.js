@@ -11,6 +11,9 @@ const perSecond = 4;
 export function showBatch(place) {
   /** @type {Map<string, ModelView>} */
   const views = new Map();
+  const nothing = element("p", { class: "small" }, "No model is loaded.");
+  nothing.hidden = true;
+  place.append(nothing);
   /** @type {AbortController | undefined} */
   let looking;
 
@@ -44,6 +47,7 @@ export function showBatch(place) {
       views.delete(id);
     }
     place.classList.toggle("several", views.size > 1);
+    nothing.hidden = views.size > 0;
   };
   // The server is silent while nothing changes; the curve goes on.
   setInterval(() => {
