@@ -122,7 +122,8 @@ describe("tokenloop serve, overloaded", () => {
         // A client that left may have seen anything or nothing; the others have a whole answer.
         expect([0, 200, 429]).toContain(status);
         if (status === 0) expect(ended).toBe("left");
-        if (status === 429) expect(code).toBe("queue_full");
+        // One that left may have seen the head of an answer only.
+        if (status === 429 && ended === "whole") expect(code).toBe("queue_full");
         expect(ended).not.toBe("broken");
       }
       const now = await idle();
