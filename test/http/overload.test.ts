@@ -119,6 +119,8 @@ describe("tokenloop serve, overloaded", () => {
     for (let round = 1; round <= 4; round++) {
       for (const { status, code, ended } of await wave(round)) {
         seen.set(status, (seen.get(status) ?? 0) + 1);
+        // Where the machine is too busy to read a head in time, the server gives up on the connection.
+        if (status === 408) continue;
         // A client that left may have seen anything or nothing; the others have a whole answer.
         expect([0, 200, 429]).toContain(status);
         if (status === 0) expect(ended).toBe("left");
@@ -131,6 +133,7 @@ describe("tokenloop serve, overloaded", () => {
       expect(child.exitCode).toBeNull();
       if (canMeasure) memory.push(residentMegabytes());
     }
+    expect(seen.get(408) ?? 0).toBeLessThan(clients / 10);
     expect(seen.get(200)).toBeGreaterThan(100);
     expect(seen.get(429)).toBeGreaterThan(100);
     expect((await metrics()).get("requests_cancelled_total")).toBeGreaterThan(0);
