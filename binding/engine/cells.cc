@@ -9,6 +9,15 @@ Cells::Cells(Decoder& decoder, uint32_t cells, uint32_t sequences, bool keeps)
   for (uint32_t i = sequences; i > 0; --i) free_ids_.push_back(static_cast<llama_seq_id>(i - 1));
 }
 
+PrefixTree::Match Cells::Find(const std::string& key, std::span<const llama_token> tokens) const {
+  const uint32_t window = decoder_.info().window;
+  if (window == 0) return tree_.Find(key, tokens);
+  return tree_.Find(key, tokens, [&](llama_seq_id sequence, uint32_t length) {
+    const uint32_t first = decoder_.FirstCell(sequence);
+    return first == 0 || first + window <= length + 1;
+  });
+}
+
 std::optional<Cells::Opened> Cells::Open(const std::string& key, const PrefixTree::Match& found) {
   PrefixTree::Match match = found;
   if (free_ids_.empty() && !EvictOldest(match.source)) {

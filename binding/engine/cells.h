@@ -19,10 +19,8 @@ class Cells {
   // `keeps`: whether sequences may stay for reuse after their request.
   Cells(Decoder& decoder, uint32_t cells, uint32_t sequences, bool keeps);
 
-  // The longest prefix of `tokens` that some sequence of this key holds.
-  PrefixTree::Match Find(const std::string& key, std::span<const llama_token> tokens) const {
-    return tree_.Find(key, tokens);
-  }
+  // The longest prefix of `tokens` that some sequence of this key holds, with all that the next token looks back on.
+  PrefixTree::Match Find(const std::string& key, std::span<const llama_token> tokens) const;
   // Of what was found, how many cells only kept sequences hold.
   uint32_t IdleCells(const PrefixTree::Match& match) const {
     return match.length > 0 ? tree_.IdleCells(match.source, match.length) : 0;

@@ -31,6 +31,9 @@ class Decoder {
   virtual void RemoveCells(llama_seq_id sequence, uint32_t from) = 0;
   // Tokens whose cells the sequence has.
   virtual uint32_t CountCells(llama_seq_id sequence) = 0;
+  // The position from which on it has them in every layer. More than 0 only where layers look back on a window:
+  // llama.cpp gives cells that one sequence alone holds, and that its next token does not look back on, to any other.
+  virtual uint32_t FirstCell(llama_seq_id sequence) = 0;
   // The state of a sequence's cells as llama.cpp writes it; empty where that fails.
   virtual std::vector<uint8_t> SaveState(llama_seq_id sequence) = 0;
   // Fills cells of a sequence that has none. False, and still none, where llama.cpp refuses.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,7 @@ class TokenLoop {
   void StartMasks();
   void TakeDecoded(double decode_ms);
   void NoRoom();
+  void LeaveOutDrafts(std::span<const SequenceView> views, StepPlan& plan) const;
   void Resynchronise();
   void Advance(Request& request, uint32_t cached);
   void SampleOutputs();

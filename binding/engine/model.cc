@@ -193,7 +193,7 @@ Result<bool> Model::CreateContext(const EngineConfig& config) {
   info_.batch_size = llama_n_batch(context_.get());
   info_.micro_batch_size = llama_n_ubatch(context_.get());
   info_.divisible = IsDivisible(model);
-  info_.sliding_window = llama_model_n_swa(model) > 0;
+  info_.window = static_cast<uint32_t>(std::max(0, llama_model_n_swa(model)));
   info_.fingerprint = Fingerprint(config.model);
   // With every layer on a GPU the CPU's threads have next to nothing to do.
   const bool offloaded =
@@ -227,6 +227,10 @@ void Model::RemoveCells(llama_seq_id sequence, uint32_t from) {
 
 uint32_t Model::CountCells(llama_seq_id sequence) {
   return static_cast<uint32_t>(llama_memory_seq_pos_max(llama_get_memory(context_.get()), sequence) + 1);
+}
+
+uint32_t Model::FirstCell(llama_seq_id sequence) {
+  return static_cast<uint32_t>(std::max(0, llama_memory_seq_pos_min(llama_get_memory(context_.get()), sequence)));
 }
 
 std::vector<uint8_t> Model::SaveState(llama_seq_id sequence) {

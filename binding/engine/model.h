@@ -38,6 +38,7 @@ class Model : public Decoder {
   void CopyCells(llama_seq_id from, llama_seq_id to, uint32_t begin, uint32_t end) override;
   void RemoveCells(llama_seq_id sequence, uint32_t from) override;
   uint32_t CountCells(llama_seq_id sequence) override;
+  uint32_t FirstCell(llama_seq_id sequence) override;
   std::vector<uint8_t> SaveState(llama_seq_id sequence) override;
   bool LoadState(llama_seq_id sequence, std::span<const uint8_t> state) override;
   bool EndsGeneration(llama_token token) const override { return llama_vocab_is_eog(vocab(), token); }

@@ -8,7 +8,7 @@ namespace tokenloop {
 namespace {
 
 std::optional<Failure> CheckSupport(const Cells& cells, const Decoder& decoder) {
-  if (!decoder.info().divisible || decoder.info().sliding_window) {
+  if (!decoder.info().divisible || decoder.info().window > 0) {
     return Failure{"unsupported_model", 400, "",
                    "The prompt cache of a recurrent, hybrid or sliding-window model cannot be saved or restored."};
   }

@@ -16,7 +16,7 @@ PrefixTree::~PrefixTree() {
   }
 }
 
-PrefixTree::Match PrefixTree::Find(const std::string& key, std::span<const Token> tokens) const {
+PrefixTree::Match PrefixTree::Find(const std::string& key, std::span<const Token> tokens, const Usable& usable) const {
   const auto root = roots_.find(key);
   if (root == roots_.end()) return {};
   Match best;
@@ -29,7 +29,10 @@ PrefixTree::Match PrefixTree::Find(const std::string& key, std::span<const Token
       const auto [end, at] =
           std::mismatch(child->tokens.begin(), child->tokens.end(), tokens.begin() + depth, tokens.end());
       const auto length = depth + static_cast<uint32_t>(end - child->tokens.begin());
-      if (length > best.length) best = {length, AnyBelow(child.get())};
+      if (length > best.length) {
+        const Sequence source = usable ? UsableBelow(child.get(), length, usable) : AnyBelow(child.get());
+        if (source >= 0) best = {length, source};
+      }
       if (end == child->tokens.end() && length < tokens.size()) open.emplace_back(child.get(), length);
     }
   }
@@ -166,6 +169,20 @@ PrefixTree::Node* PrefixTree::Split(Node* node, size_t offset) {
 PrefixTree::Sequence PrefixTree::AnyBelow(const Node* node) {
   while (node->ends.empty()) node = node->children.front().get();
   return node->ends.front();
+}
+
+// -1: none.
+PrefixTree::Sequence PrefixTree::UsableBelow(const Node* node, uint32_t length, const Usable& usable) {
+  std::vector<const Node*> open = {node};
+  while (!open.empty()) {
+    const Node* const next = open.back();
+    open.pop_back();
+    for (const Sequence sequence : next->ends) {
+      if (usable(sequence, length)) return sequence;
+    }
+    for (const auto& child : next->children) open.push_back(child.get());
+  }
+  return -1;
 }
 
 void PrefixTree::Enter(Node* node, Sequence sequence) {

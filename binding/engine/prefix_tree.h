@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -32,8 +33,10 @@ class PrefixTree {
   PrefixTree& operator=(const PrefixTree&) = delete;
   ~PrefixTree();
 
-  // The longest prefix of `tokens` that a sequence of this key holds.
-  Match Find(const std::string& key, std::span<const Token> tokens) const;
+  // Whether a sequence can be the source of its first `length` tokens. One that can, can be of more, too.
+  using Usable = std::function<bool(Sequence sequence, uint32_t length)>;
+  // The longest prefix of `tokens` that a sequence of this key holds; `usable` may exclude some.
+  Match Find(const std::string& key, std::span<const Token> tokens, const Usable& usable = {}) const;
 
   // Tokens whose cells the same sequences hold.
   struct Run {
@@ -86,6 +89,7 @@ class PrefixTree {
   static Sequence AnyBelow(const Node* node);
   void Enter(Node* node, Sequence sequence);
   void Deactivate(Path& path);
+  static Sequence UsableBelow(const Node* node, uint32_t length, const Usable& usable);
   Node* Root(const std::string& key);
 
   std::map<std::string, std::unique_ptr<Node>> roots_;

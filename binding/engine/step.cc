@@ -81,8 +81,19 @@ StepPlan TokenLoop::Plan() {
   }
   // Kept cells count as free: they are taken back in FillBatch, as many as the plan needs.
   const uint32_t budget = budget_.Tokens(decoding);
-  return PlanStep(views, {batch_size_, budget, std::max(micro_batch_size_, kAloneFactor * budget),
-                          cells_.total() - cells_.active()});
+  StepPlan plan = PlanStep(views, {batch_size_, budget, std::max(micro_batch_size_, kAloneFactor * budget),
+                                   cells_.total() - cells_.active()});
+  if (decoder_.info().window > 0) LeaveOutDrafts(views, plan);
+  return plan;
+}
+
+// Within one llama_decode, a micro-batch may be put where an earlier one has left its window behind: a draft that is
+// taken back would have taken cells with it. In a single micro-batch nothing is lost.
+void TokenLoop::LeaveOutDrafts(std::span<const SequenceView> views, StepPlan& plan) const {
+  uint64_t tokens = 0;
+  for (const StepPlan::Share& share : plan.shares) tokens += share.tokens;
+  if (tokens <= micro_batch_size_) return;
+  for (StepPlan::Share& share : plan.shares) share.tokens = std::min(share.tokens, views[share.index].pending);
 }
 
 void TokenLoop::FillBatch(const StepPlan& plan) {

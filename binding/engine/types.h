@@ -137,8 +137,8 @@ struct ModelInfo {
   uint32_t sequences = 0;  // that the context can hold: running and kept ones
   uint32_t batch_size = 0;
   uint32_t micro_batch_size = 0;
-  bool divisible = true;  // cells can be taken back one by one; the state of a recurrent model cannot
-  bool sliding_window = false;
+  bool divisible = true;     // cells can be taken back one by one; the state of a recurrent model cannot
+  uint32_t window = 0;       // tokens that some layer looks back on; 0: each layer on all
   uint64_t fingerprint = 0;  // tells the model's file and llama.cpp's build from others
   uint32_t threads = 1;      // that a decode keeps busy
   MemoryUse memory;          // what llama.cpp said it allocated, draft model included

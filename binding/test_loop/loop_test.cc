@@ -334,6 +334,8 @@ std::vector<std::string> RunMix(uint32_t seed, const std::vector<std::shared_ptr
   options.sequences = options.parallel + (Chance(random, 0.8) ? UpTo(random, 10) : 0);
   options.batch_size = std::max(options.parallel, 8 + UpTo(random, 56));
   options.micro_batch_size = std::max(4u, options.batch_size / 2);
+  options.window = Chance(random, 0.3) ? 2 + UpTo(random, 40) : 0;
+  options.gives_away = 0.3;
   options.seed = seed + 1;
   options.no_room = Chance(random, 0.2) ? 0.02 : 0;
   options.hesitates = Chance(random, 0.7) ? 0.01 : 0;

@@ -43,8 +43,10 @@ struct ScriptedOptions {
   uint32_t batch_size = 32;
   uint32_t micro_batch_size = 16;
   uint32_t seed = 0;
-  double no_room = 0;    // probability of status 1 for a batch of several sequences
-  double hesitates = 0;  // probability of a pause inside a decode, so that other threads get their turn
+  uint32_t window = 0;    // as ModelInfo's
+  double gives_away = 0;  // probability, for each sequence and micro-batch, that others get cells behind its window
+  double no_room = 0;     // probability of status 1 for a batch of several sequences
+  double hesitates = 0;   // probability of a pause inside a decode, so that other threads get their turn
 };
 
 class ScriptedDecoder : public Decoder {
@@ -53,9 +55,14 @@ class ScriptedDecoder : public Decoder {
   static constexpr llama_token kEnd = 0;
 
   ScriptedDecoder(const ScriptedOptions& options, Violations& violations)
-      : options_(options), violations_(violations), random_(options.seed), sequences_(options.sequences) {
+      : options_(options),
+        violations_(violations),
+        random_(options.seed),
+        sequences_(options.sequences),
+        first_(options.sequences) {
     info_.vocab_size = kVocabulary;
     info_.context_size = options.cells;
+    info_.window = options.window;
     info_.parallel = options.parallel;
     info_.sequences = options.sequences;
     info_.batch_size = options.batch_size;
@@ -87,9 +94,11 @@ class ScriptedDecoder : public Decoder {
     for (int32_t i = 1; i < batch.n_tokens; ++i) several |= batch.seq_id[i][0] != batch.seq_id[0][0];
     if (several && Chance(options_.no_room)) return 1;
     for (int32_t i = 0; i < batch.n_tokens; ++i) {
-      // As llama.cpp's CPU backend does: what was computed before the abort may stay.
-      if (i % static_cast<int32_t>(options_.micro_batch_size) == 0 && abort_ != nullptr && abort_(abort_data_))
-        return 2;
+      if (i % static_cast<int32_t>(options_.micro_batch_size) == 0) {
+        // As llama.cpp's CPU backend does: what was computed before the abort may stay.
+        if (abort_ != nullptr && abort_(abort_data_)) return 2;
+        if (options_.window > 0) GiveAway();
+      }
       if (Chance(options_.hesitates)) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 200));
       auto& cells = At(batch.seq_id[i][0]);
       if (static_cast<size_t>(batch.pos[i]) != cells.size()) {
@@ -97,6 +106,10 @@ class ScriptedDecoder : public Decoder {
                         " cells");
       }
       cells.push_back(std::make_shared<Cell>(live_, batch.token[i]));
+      if (options_.window > 0 &&
+          First(batch.seq_id[i][0]) + options_.window > std::max<size_t>(cells.size(), options_.window)) {
+        violations_.Add("position " + std::to_string(batch.pos[i]) + " looks back on cells that others have got");
+      }
       if (live_ > options_.cells) violations_.Add(std::to_string(live_) + " cells in use");
       if (batch.logits[i] != 0) logits_[i] = LogitsAfter(cells);
     }
@@ -114,11 +127,14 @@ class ScriptedDecoder : public Decoder {
     auto& target = At(to);
     if (begin != target.size() || end > source.size()) violations_.Add("a copy that does not fit");
     for (size_t i = begin; i < std::min<size_t>(end, source.size()); ++i) target.push_back(source[i]);
+    First(to) = First(from);
   }
   void RemoveCells(llama_seq_id sequence, uint32_t from) override {
     auto& cells = At(sequence);
     if (cells.size() > from) cells.resize(from);
+    if (from == 0) First(sequence) = 0;
   }
+  uint32_t FirstCell(llama_seq_id sequence) override { return First(sequence); }
   uint32_t CountCells(llama_seq_id sequence) override { return static_cast<uint32_t>(At(sequence).size()); }
   std::vector<uint8_t> SaveState(llama_seq_id sequence) override { return std::vector<uint8_t>(At(sequence).size()); }
   bool LoadState(llama_seq_id, std::span<const uint8_t>) override { return false; }
@@ -155,6 +171,20 @@ class ScriptedDecoder : public Decoder {
     return sequences_[static_cast<size_t>(sequence)];
   }
 
+  uint32_t& First(llama_seq_id sequence) { return first_[static_cast<size_t>(&At(sequence) - sequences_.data())]; }
+
+  // What llama.cpp does when it looks for room: a cell that one sequence alone holds, and that its next token does not
+  // look back on, may go to another; with it go those before it.
+  void GiveAway() {
+    for (size_t sequence = 0; sequence < sequences_.size(); ++sequence) {
+      const Cells& cells = sequences_[sequence];
+      if (cells.size() < options_.window || !Chance(options_.gives_away)) continue;
+      size_t at = cells.size() - options_.window + 1;
+      while (at > first_[sequence] && cells[at - 1].use_count() > 1) --at;
+      first_[sequence] = std::max(first_[sequence], static_cast<uint32_t>(at));
+    }
+  }
+
   // One token is certain, the others in an order of their own. It repeats itself often enough for guesses to be right.
   static std::vector<float> LogitsAfter(const Cells& cells) {
     uint64_t hash = 14695981039346656037u;
@@ -181,6 +211,7 @@ class ScriptedDecoder : public Decoder {
   ModelInfo info_;
   uint32_t live_ = 0;
   std::vector<Cells> sequences_;
+  std::vector<uint32_t> first_;  // by sequence: cells before it are gone from the layers with a window
   std::unordered_map<int32_t, std::vector<float>> logits_;
   ggml_abort_callback abort_ = nullptr;
   void* abort_data_ = nullptr;

@@ -91,6 +91,29 @@ describe.each(["sliding-window", "recurrent", "hybrid"] as const)("a %s model", 
     expectSame(await said(engine, "What does a dog say?"), whole, "afterwards");
   });
 
+  it("takes a beginning from another answer only while all that it looks back on is there", async () => {
+    const alone = await load(preset, { parallel: 1, prefixCache: false });
+    const expected = await said(alone, "Where is the cow?");
+    await alone.close();
+    const engine = await load(preset, { parallel: 4 });
+    // Cells in front of those that will be kept, until they are.
+    const controller = new AbortController();
+    const front = await engine.chat.completions.create(
+      { ...ask(system, { cache_prompt: false }), grammar: "root ::= [a-z ] root", stream: true },
+      { signal: controller.signal },
+    );
+    await front[Symbol.asyncIterator]().next();
+    await said(engine, "Where is the dog? ".repeat(12));
+    controller.abort();
+    await idle(engine);
+    // llama.cpp puts this one also where cells of the kept answer have left its window: there the common beginning ends.
+    await answer(engine, "the sun and the moon, ".repeat(60), { cache_prompt: false, max_tokens: 1 });
+    const got = await said(engine, "Where is the cow?");
+    expectSame(got, expected, `${got.cached} cached`);
+    // And once more, from the one just computed.
+    expectSame(await said(engine, "Where is the cow?"), expected, "again");
+  });
+
   it("guesses ahead only where a wrong guess can be taken back, and says what cannot be saved", async () => {
     const engine = await load(preset, { draftTokens: 8 });
     const song = "the dog and the cow, ".repeat(12);
