@@ -179,6 +179,21 @@ describe.skipIf(browserPath === undefined)("the chat page, in a browser,", () =>
     expect(complained.filter((text) => !text.includes("TrustedHTML"))).toEqual([]);
   });
 
+  it("leaves what is there, and what is selected in it, while more comes", async () => {
+    const { page } = await open((fake) => {
+      const code = ["```js\n", "let a;\n", "```\n", "And ", "more."].map((content) => ({ content }));
+      fake.scripts = [[{ content: "First words" }, 300, { content: " and others.\n" }, ...code, { finish: "stop" }]];
+    });
+    await say(page, "Hi");
+    const prose = answers(page).locator(".prose").first();
+    await prose.getByText("First words").waitFor();
+    await prose.evaluate((it) => getSelection()?.setBaseAndExtent(it.firstChild ?? it, 0, it.firstChild ?? it, 5));
+    await finished(page);
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe("First");
+    expect(await answers(page).locator(".prose").allTextContents()).toEqual(["First words and others.", "And more."]);
+    expect(await answers(page).locator("pre").textContent()).toBe("let a;");
+  });
+
   it("shows thoughts while they come, and puts them away for the answer", async () => {
     const { page, chat } = await open((fake) => {
       fake.scripts = [
@@ -338,7 +353,8 @@ describe.skipIf(browserPath === undefined)("the chat page, in a browser,", () =>
     expect(await page.getByRole("dialog", { name: "Options" }).isVisible()).toBe(true);
     await page.keyboard.press("Escape");
     expect(await page.getByRole("dialog").isVisible()).toBe(false);
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe("prompt");
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe("open-options");
+    await page.locator("#prompt").focus();
     await page.keyboard.type("two");
     await page.keyboard.press("Shift+Enter");
     await page.keyboard.type("lines");
@@ -423,6 +439,14 @@ describe.skipIf(browserPath === undefined)("the chat page, in a browser,", () =>
     expect(await answers(page).locator(".prose").textContent()).toMatch(/\w+ \w+/);
     await expect.poll(async () => Number(await page.locator(".speed b").textContent())).toBeGreaterThan(0);
     await page.screenshot({ path: screenshotPath("streaming-dark") });
+    await page.getByRole("button", { name: "Options" }).click();
+    await page.getByLabel("JSON of a schema").check();
+    await page.locator('[data-example="schema"]').click();
+    await page.getByLabel("Most tokens").fill("60");
+    await page.getByRole("button", { name: "Done" }).click();
+    await say(page, "Say: blue lamp river");
+    await answers(page).nth(1).getByText("in all").waitFor();
+    expect(await answers(page).nth(1).locator(".json").textContent()).toMatch(/^\{\s*"name":\s*"/);
     controller.abort();
     await Promise.allSettled(others);
     await page.getByText("Idle, 8 places free").waitFor();

@@ -1,5 +1,5 @@
 import { element } from "./dom.js";
-import { copyButton, prettyJson, textNodes } from "./text.js";
+import { copyButton, prettyJson, showText } from "./text.js";
 
 /** How an answer looks, while it comes and after. */
 export class AnswerView {
@@ -58,9 +58,8 @@ export class AnswerView {
 
   #show() {
     this.#thinking.textContent = this.#thought.trim();
-    this.#body.replaceChildren(
-      ...(this.#isJson ? [element("pre", { class: "json" }, this.#text)] : textNodes(this.#text)),
-    );
+    if (this.#isJson) this.#body.replaceChildren(element("pre", { class: "json" }, this.#text));
+    else showText(this.#body, this.#text);
     this.element.dispatchEvent(new CustomEvent("grown", { bubbles: true }));
   }
 

@@ -90,7 +90,6 @@ log.addEventListener("grown", (event) => {
 setUpOptions(() => {
   if (optionsAreValid()) activeOptions.textContent = optionsText();
   if (choice.options.length === 0) void showModels();
-  prompt.focus();
 });
 
 async function showModels() {

@@ -1,41 +1,72 @@
 import { element } from "./dom.js";
 
+/** @typedef {{ kind: "prose" | "code", language: string, text: string }} Block */
+
 /**
- * A model's text as nodes: paragraphs as they are, and fenced code in boxes of its own. Everything is text; what looks like
- * HTML shows as what was written.
+ * Shows a model's text: paragraphs as they are, and fenced code in boxes of its own. Everything is text; what looks like
+ * HTML shows as what was written. Called again with more text, it only adds: what is selected stays selected.
  *
+ * @param {HTMLElement} place
  * @param {string} text
- * @returns {Node[]}
  */
-export function textNodes(text) {
-  const nodes = [];
+export function showText(place, text) {
+  const blocks = blocksOf(text);
+  for (const [i, block] of blocks.entries()) {
+    const there = place.children[i];
+    const kind = `${block.kind} ${block.language}`;
+    if (there instanceof HTMLElement && there.dataset.kind === kind) {
+      grow(there.querySelector("code") ?? there, block.text);
+      continue;
+    }
+    const made = block.kind === "code" ? codeBox(block) : element("div", { class: "prose" }, block.text);
+    made.dataset.kind = kind;
+    if (there === undefined) place.append(made);
+    else there.replaceWith(made);
+  }
+  while (place.children.length > blocks.length) place.lastElementChild?.remove();
+}
+
+/** @param {string} text @returns {Block[]} */
+function blocksOf(text) {
+  /** @type {Block[]} */
+  const blocks = [];
+  const push = (/** @type {string} */ prose) => {
+    const trimmed = prose.replace(/^\n+|\s+$/g, "");
+    if (trimmed !== "") blocks.push({ kind: "prose", language: "", text: trimmed });
+  };
   // A fence that is still open while the text streams is code already.
   const fence = /^```([\w+#.-]*)[^\n]*\n([\s\S]*?)(?:^```[ \t]*(?:\n|$)|$(?![\s\S]))/gm;
   let end = 0;
   for (const match of text.matchAll(fence)) {
-    pushText(nodes, text.slice(end, match.index));
+    push(text.slice(end, match.index));
     const [whole, language = "", code = ""] = match;
-    nodes.push(codeBox(language, code.replace(/\n$/, "")));
+    blocks.push({ kind: "code", language, text: code.replace(/\n$/, "") });
     end = match.index + whole.length;
   }
-  pushText(nodes, text.slice(end));
-  return nodes;
+  push(text.slice(end));
+  return blocks;
 }
 
-/** @param {Node[]} nodes @param {string} text */
-function pushText(nodes, text) {
-  const trimmed = text.replace(/^\n+|\s+$/g, "");
-  if (trimmed !== "") nodes.push(element("div", { class: "prose" }, trimmed));
+/** @param {Element} place @param {string} text */
+function grow(place, text) {
+  const node = place.firstChild;
+  if (!(node instanceof Text) || !text.startsWith(node.data)) place.textContent = text;
+  else if (text.length > node.data.length) node.appendData(text.slice(node.data.length));
 }
 
-/** @param {string} language @param {string} code */
-function codeBox(language, code) {
-  const copy = copyButton(() => code);
+/** @param {Block} block */
+function codeBox({ language, text }) {
+  const code = element("code", {}, text);
   return element(
     "div",
     { class: "code-box" },
-    element("div", { class: "code-head" }, element("span", {}, language || "code"), copy),
-    element("pre", { tabindex: "0", "aria-label": `${language} code` }, element("code", {}, code)),
+    element(
+      "div",
+      { class: "code-head" },
+      element("span", {}, language || "code"),
+      copyButton(() => code.textContent ?? ""),
+    ),
+    element("pre", { tabindex: "0", "aria-label": `${language} code`.trim() }, code),
   );
 }
 
