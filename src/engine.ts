@@ -335,6 +335,7 @@ export class Engine {
       await Promise.all(runs.map(({ started }) => started));
       return runs;
     } catch (error) {
+      // The first failure is thrown below. Nobody waits for the others, which would be unhandled rejections.
       for (const { started } of runs) started.catch(() => undefined);
       await Promise.all(runs.map((run) => run.leave()));
       throw error;

@@ -1,7 +1,6 @@
 #include "engine/draft_model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -141,7 +140,7 @@ bool DraftModel::CatchUp(Request& request, Slot& slot, uint32_t& room) {
     }
     const auto started = Clock::now();
     if (!Decode()) return false;
-    budget_.Observe(count, 0, std::chrono::duration<double, std::milli>(Clock::now() - started).count());
+    budget_.Observe(count, 0, Milliseconds(Clock::now() - started));
   }
   return slot.tokens.size() == known.size();
 }

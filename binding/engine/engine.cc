@@ -67,7 +67,7 @@ void Engine::AnswerFinished(uint32_t id) {
   const auto now = Clock::now();
   if (last_finish_ != Clock::time_point{}) {
     // A pause without requests says nothing about how long a full queue takes.
-    const double ms = std::min(std::chrono::duration<double, std::milli>(now - last_finish_).count(), 60000.0);
+    const double ms = std::min(Milliseconds(now - last_finish_), 60000.0);
     finish_interval_ms_ = finish_interval_ms_ == 0 ? ms : 0.8 * finish_interval_ms_ + 0.2 * ms;
   }
   last_finish_ = now;

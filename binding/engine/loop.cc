@@ -22,8 +22,6 @@ constexpr size_t kLookAhead = 32;
 
 constexpr uint32_t kMostHelpers = 7;
 
-double Milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
-
 // Threads that would only take time from the decode's are of no help.
 uint32_t SamplingHelpers(const EngineConfig& config, const ModelInfo& info) {
   if (config.sampling_threads) return *config.sampling_threads;

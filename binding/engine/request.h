@@ -39,6 +39,10 @@ namespace tokenloop {
 
 using Clock = std::chrono::steady_clock;
 
+inline double Milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
 enum class RequestState { kPreparing, kWaiting, kPrefilling, kDecoding, kFinished };
 
 // What the prompt thread makes of a request, handed over whole: written before, read after the hand-over.

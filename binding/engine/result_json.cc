@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 double MillisecondsBetween(Clock::time_point from, Clock::time_point to) {
   if (from == Clock::time_point{} || to == Clock::time_point{}) return 0;
-  return std::chrono::duration<double, std::milli>(to - from).count();
+  return Milliseconds(to - from);
 }
 
 // Messages may quote bytes of a file or a template: whatever is not UTF-8 is replaced, never thrown about.

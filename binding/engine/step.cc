@@ -12,8 +12,6 @@ namespace {
 // A prompt that is alone may take so many times the budget: nobody waits for its step but newcomers and its own cancel.
 constexpr uint32_t kAloneFactor = 4;
 
-double Milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
-
 size_t OccupancyBucket(size_t sequences) {
   return std::min<size_t>(std::bit_width(sequences - 1), kOccupancyBuckets - 1);
 }

@@ -8,6 +8,7 @@ const ticksPerSecond = 100;
 export async function processUsage(pid: number): Promise<Usage> {
   const [stat, schedule, status] = await Promise.all(
     [`/proc/${pid}/stat`, `/proc/${pid}/task/${pid}/schedstat`, `/proc/${pid}/status`].map((file) =>
+      // No such file: not Linux, or the process has ended meanwhile. Then the record has no such numbers.
       readFile(file, "utf8").catch(() => undefined),
     ),
   );

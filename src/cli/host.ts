@@ -24,6 +24,7 @@ export interface Served {
 /** Whether a path names a configuration and not a model: a folder, or a YAML or JSON file. */
 export async function isConfiguration(path: string): Promise<boolean> {
   if (/\.(ya?ml|json)$/i.test(path)) return true;
+  // What cannot be looked at is taken for a model: its load says what is wrong with the path.
   const info = await stat(path).catch(() => undefined);
   return info?.isDirectory() ?? false;
 }

@@ -137,7 +137,7 @@ export class ModelHost {
     this.#slots = slots;
     this.#names = namesOf(slots);
     for (const slot of old.values()) this.#retire(slot);
-    // The configuration holds from here on; a model that fails to load is an event, and an error of its requests.
+    // The configuration holds from here on: a model that fails to load is an event, and an error of its requests.
     await this.#preload().catch(() => undefined);
   }
 
@@ -242,7 +242,7 @@ export class ModelHost {
     slot.loading ??= this.#inTurn(() => this.#load(slot)).finally(() => {
       slot.loading = undefined;
     });
-    // Those that wait hear of a failure; that there may be none left is no error.
+    // Those that wait hear of a failure below; when all have left, it would be an unhandled rejection.
     slot.loading.catch(() => undefined);
     const waiter: Waiter = { engine: undefined };
     slot.waiters.add(waiter);
@@ -271,16 +271,17 @@ export class ModelHost {
   /** Runs after what was asked for before. */
   #inTurn(task: () => Promise<void>): Promise<void> {
     const run = this.#turn.then(task);
+    // Who asked hears of a failure; the next one has its turn all the same.
     this.#turn = run.catch(() => undefined);
     return run;
   }
 
+  /** All of them, whatever becomes of one. @throws what the first that failed rejected with. */
   async #preload(): Promise<void> {
-    for (const slot of this.#slots) {
-      if (!slot.spec.preload) continue;
-      await this.#acquire(slot, undefined);
-      this.#done(slot);
-    }
+    const wanted = this.#slots.filter(({ spec }) => spec.preload);
+    const loads = wanted.map((slot) => this.#acquire(slot, undefined).then(() => this.#done(slot)));
+    const failed = (await Promise.allSettled(loads)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
   }
 
   async #load(slot: ModelSlot): Promise<void> {
@@ -359,6 +360,7 @@ export class ModelHost {
   #retire(slot: ModelSlot): void {
     slot.retired = true;
     const gone = (async () => {
+      // A failure goes to those who wait for the model.
       await slot.loading?.catch(() => undefined);
       await this.#unload(slot, "no longer configured");
     })().finally(() => this.#retiring.delete(slot));

@@ -1,5 +1,6 @@
 import type { Engine } from "../engine.js";
 import type { NativeStats } from "../native.js";
+import { noStats } from "../no-stats.js";
 
 /** Counters of several engines as one: sums, and of peaks the highest. */
 export function sumStats(engines: readonly Engine[]): NativeStats {
@@ -13,39 +14,3 @@ export function sumStats(engines: readonly Engine[]): NativeStats {
   }
   return { ...noStats, ...sum, stepsBySequences: steps };
 }
-
-/** Of no engine at all. */
-const noStats: NativeStats = {
-  queued: 0,
-  prefilling: 0,
-  decoding: 0,
-  paused: 0,
-  finished: 0,
-  cancelled: 0,
-  failed: 0,
-  cancelledQueued: 0,
-  cancelledPrefilling: 0,
-  cancelledDecoding: 0,
-  timedOut: 0,
-  stalled: 0,
-  sequences: 0,
-  cellsUsed: 0,
-  cellsCached: 0,
-  cells: 0,
-  steps: 0,
-  stepsBySequences: [],
-  promptTokens: 0,
-  cachedTokens: 0,
-  generatedTokens: 0,
-  draftedTokens: 0,
-  acceptedTokens: 0,
-  sharedSteps: 0,
-  peakSequences: 0,
-  preemptions: 0,
-  parkings: 0,
-  pauses: 0,
-  evictions: 0,
-  decodeMs: 0,
-  sampleMs: 0,
-  loopMs: 0,
-};

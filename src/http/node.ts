@@ -139,6 +139,7 @@ async function send(response: Response, outgoing: ServerResponse, gone: AbortSig
     return;
   }
   const reader = response.body.getReader();
+  // The client has gone: nobody is left to hear that the source could not be cancelled.
   const cancel = () => void reader.cancel(gone.reason).catch(() => undefined);
   gone.addEventListener("abort", cancel);
   try {

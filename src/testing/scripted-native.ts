@@ -13,6 +13,7 @@ import {
   type NativeResult,
   type NativeStats,
 } from "../native.js";
+import { noStats } from "../no-stats.js";
 
 /** What the scripted model does with one request. */
 export interface Script {
@@ -286,36 +287,14 @@ export class ScriptedNative implements NativeAddon {
     const live = [...this.#live.values()];
     const decoding = live.filter(({ started }) => started).length;
     return {
-      queued: live.length - decoding,
-      prefilling: 0,
-      decoding,
-      paused: 0,
+      ...noStats,
       ...this.#counts,
-      cancelledQueued: 0,
-      cancelledPrefilling: 0,
+      queued: live.length - decoding,
+      decoding,
       cancelledDecoding: this.#counts.cancelled,
-      timedOut: 0,
-      stalled: 0,
       sequences: decoding,
-      cellsUsed: 0,
-      cellsCached: 0,
       cells: 2048,
-      steps: 0,
       stepsBySequences: Array(9).fill(0),
-      promptTokens: 0,
-      cachedTokens: 0,
-      generatedTokens: 0,
-      draftedTokens: 0,
-      acceptedTokens: 0,
-      sharedSteps: 0,
-      peakSequences: 0,
-      preemptions: 0,
-      parkings: 0,
-      pauses: 0,
-      evictions: 0,
-      decodeMs: 0,
-      sampleMs: 0,
-      loopMs: 0,
     };
   }
 }

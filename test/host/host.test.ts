@@ -268,6 +268,16 @@ describe("a reload", () => {
     expect(log().filter((line) => line === "loaded a")).toHaveLength(2);
   });
 
+  it("preloads the models behind one that cannot be loaded", async () => {
+    const { host: one } = await host({ models: [model("a")] });
+    const missing = model("b", { path: join(folder, "missing.gguf"), preload: true });
+    await one.reload({ models: [missing, model("c", { preload: true })] });
+    expect(one.status().map(({ name, state }) => [name, state])).toEqual([
+      ["b", "unloaded"],
+      ["c", "loaded"],
+    ]);
+  });
+
   it("holds although a model that it loads ahead is missing", async () => {
     const { host: one, log } = await host({ models: [model("a")] });
     const missing = model("b", { path: join(folder, "missing.gguf"), preload: true });

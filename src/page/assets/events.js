@@ -24,6 +24,7 @@ export async function* eventsOf(response) {
       }
     }
   } finally {
+    // What is read is read; a stream that has broken cannot be cancelled any more.
     reader.cancel().catch(() => undefined);
   }
 }

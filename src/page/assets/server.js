@@ -41,6 +41,7 @@ async function request(path, { body, signal } = {}) {
 
 /** @param {Response} response */
 async function errorOf(response) {
+  // A proxy's error need not be JSON: then its status is all there is to say.
   const body = await response.json().catch(() => undefined);
   return new ServerError(body?.error?.message ?? `The server answers ${response.status}.`, response.status);
 }
